@@ -21,7 +21,7 @@ from measuring import SHARED, Section, markdown_table, print_progress, run_secti
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.evaluation.comparison import Comparison, Row, SystemScores, compare
+from neardup.evaluation.comparison import Comparison, SystemScores, ThresholdScores, compare
 from neardup.evaluation.scores import Figure
 from neardup.recipe import names as recipe_names
 
@@ -209,7 +209,7 @@ def recipe_row(scored: SystemScores) -> dict[str, Any]:
     }
 
 
-def threshold_row(row: Row) -> dict[str, Any]:
+def threshold_row(row: ThresholdScores) -> dict[str, Any]:
     """Return the figures at a threshold as JSON values."""
     figures = {"precision": row.precision, "recall": row.recall, "f1": row.f1}
     counts = {"returned": row.returned, "correct": row.correct, "missed": row.missed, "unlabelled": row.unlabelled}

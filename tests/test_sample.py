@@ -37,12 +37,7 @@ def is_word_alone(character: str) -> bool:
     """Thai, kana and ideographs have no spaces between words: each character is a token."""
     return any(
         low <= character <= high
-        for low, high in [
-            ("\u0e00", "\u0e7f"),
-            ("\u3040", "\u30ff"),
-            ("\u3400", "\u4dbf"),
-            ("\u4e00", "\u9fff"),
-        ]
+        for low, high in [("\u0e00", "\u0e7f"), ("\u3040", "\u30ff"), ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff")]
     )
 
 

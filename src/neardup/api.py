@@ -321,11 +321,11 @@ def audit(
     >>> texts = ["a rose is a rose", "a rose is a tulip", "a rose is a daisy", "a tulip is a daisy"]
     >>> labels = [(0, 1, 1), (0, 2, 0), (0, 3, 0), (1, 2, 0), (1, 3, 0), (2, 3, 0)]
     >>> found = nd.audit(texts, labels, features="words:1", threshold=0.7, candidate_rule=0.3)
-    >>> found.own.returned, found.precision.value, found.recall.value
+    >>> found.working_point.returned, found.precision.value, found.recall.value
     (2, 0.5, 1.0)
     """
     from neardup.classifier import recipe_and_classifier
-    from neardup.evaluation.audit import draw_sample, examples_of
+    from neardup.evaluation.audit import draw_sample, select_examples
     from neardup.evaluation.population import Vote, read_votes
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
@@ -348,10 +348,10 @@ def audit(
     votes: list[Vote] = []
     if labels is not None:
         votes = read_votes(
-            labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
+            labels, drawn.positions, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
         )
     judgements = drawn.resolve_votes(votes)
-    return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=examples_of(drawn, judgements))
+    return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=select_examples(drawn, judgements))
 
 
 def train(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from neardup.errors import InputError, OutputError
+from neardup.errors import InputError, OutputError, StoreError
 
 #: What stands behind the name that is begun; 16 digits, so that nothing else has such a name by chance.
 _MARK = re.compile(r"[0-9a-f]{16}")
@@ -179,3 +179,20 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
             file.write(data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+
+
+def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str = "name another path") -> StoreError:
+    """Return the error of this package for an error of SQLite; ``way_out`` is the alternative to a damaged file."""
+    import sqlite3
+
+    code = getattr(error, "sqlite_errorcode", 0)
+    primary = code & 0xFF
+    if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
+        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free space on its disk and try again")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
+        return StoreError(f"{path} is damaged ({error}); restore it from a copy, or {way_out}")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(f"{path} is being written to by another program ({error}); stop that program and try again")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreError(f"{path} cannot be written ({error}); get write access to the store and its folder")
+    return StoreError(f"{path} cannot be used ({error}); check its disk, or name another path")

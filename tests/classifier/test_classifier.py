@@ -67,7 +67,7 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     machine = classifier.machine
     others = [
         replace(classifier, cut=0.1),
-        classifier.everything(),
+        classifier.without_cut(),
         replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.3")),
         replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.2", content="html")),
         replace(classifier, vector=trained(SETS).vector),

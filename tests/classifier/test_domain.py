@@ -172,8 +172,13 @@ def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
     (said,) = (sentence for sentence in found.warnings if "does not fit" in sentence)
     assert says(said, away().fingerprint, "100%")
     scored = found.to_dict()["recipes"]
-    assert "asked" not in scored[0]
-    assert scored[1]["asked"]["outside"] == scored[1]["asked"]["candidates"] > scored[1]["asked"]["passed"] > 0
+    assert "domain_counts" not in scored[0]
+    assert (
+        scored[1]["domain_counts"]["outside"]
+        == scored[1]["domain_counts"]["candidates"]
+        > scored[1]["domain_counts"]["passed"]
+        > 0
+    )
 
 
 def test_a_file_keeps_the_domain() -> None:

@@ -87,7 +87,7 @@ def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
 def test_the_summary_says_what_decided(tmp_path: Path) -> None:
     classifier = trained(FACTS).at_precision(0.8)
     result = nd.dedup(TABLE, classifier=classifier)
-    every = nd.dedup(TABLE, classifier=classifier.everything())
+    every = nd.dedup(TABLE, classifier=classifier.without_cut())
     found = result.summary["classifier"]
     known = [row["score"] for row in every.pairs.to_arrow().to_pylist() if row["score"] is not None]
     point = classifier.working_point

@@ -141,7 +141,7 @@ def test_threads_and_batches_change_no_byte(vector: str, monkeypatch: pytest.Mon
 
 def test_what_is_decided_depends_on_the_pair_alone() -> None:
     """Another collection around two documents, or another order, changes nothing: frequencies are frozen."""
-    classifier = trained(WEIGHED, "rbf").everything()
+    classifier = trained(WEIGHED, "rbf").without_cut()
     whole = nd.dedup(CORPUS, classifier=classifier)
     some = [(p.left, p.right, p.similarity) for p in whole.pairs if p.similarity < 1][:5]
     assert len(some) == 5
@@ -153,7 +153,7 @@ def test_what_is_decided_depends_on_the_pair_alone() -> None:
 
 def test_a_cut_narrows_and_everything_widens() -> None:
     classifier = trained(FACTS)
-    every = found_by(nd.dedup(CORPUS, classifier=classifier.everything()))
+    every = found_by(nd.dedup(CORPUS, classifier=classifier.without_cut()))
     pairs = [found_by(nd.dedup(CORPUS, classifier=replace(classifier, cut=cut))) for cut in (-1.0, 0.0, 0.7)]
     assert every.keys() >= pairs[0].keys() >= pairs[1].keys() >= pairs[2].keys()
     assert len(every) > len(pairs[0]) > len(pairs[1]) > len(pairs[2])
@@ -167,7 +167,7 @@ def test_a_cut_narrows_and_everything_widens() -> None:
 
 
 def test_titles_and_times_are_taken_from_their_columns() -> None:
-    classifier = trained(DATED, "rbf").everything()
+    classifier = trained(DATED, "rbf").without_cut()
     known = texts(60, seed=5).table
     result = nd.dedup(known, classifier=classifier)
     renamed = known.rename_columns(["id", "text", "kopf", "when", "hour"])

@@ -1,25 +1,33 @@
-"""``--classifier`` in dedup, pairs, query and explain: tables, what is said, and what does not go with it."""
+"""``--classifier`` in every command: tables, messages, and options that contradict it."""
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from commands import neardup, read_lines, refused, write_lines
+from commands import FOX, ROSE, names_in, neardup, read_lines, refused, write_lines
+from flow_classifiers import make_classifier
 from sentences import says
 from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
+from neardup.classifier.domain import Domain
+from neardup.stream.store import Store, StoreIdentity
 
-KNOWN = texts(60, seed=51)
+STORIES = texts(60, seed=51)
 
 
 @pytest.fixture
 def news(tmp_path: Path) -> Path:
     """Sixty documents with titles and times."""
-    return write_lines(tmp_path / "news.jsonl", KNOWN.rows)
+    return write_lines(tmp_path / "news.jsonl", STORIES.rows)
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def test_dedup_writes_evidence_and_prints_the_classifier(news: Path, facts: Path
     stderr = neardup(
         "dedup", news, "--classifier", facts, "-o", kept, "--duplicates", dropped, "--summary", summary
     ).stderr
-    result = nd.dedup(KNOWN.table, classifier=trained(FACTS))
+    result = nd.dedup(STORIES.table, classifier=trained(FACTS))
     assert read_lines(dropped) == result.duplicates().to_pylist()
     assert [row["id"] for row in read_lines(kept)] == result.kept
     found = json.loads(summary.read_text())["classifier"]
@@ -59,7 +67,7 @@ def test_dedup_writes_evidence_and_prints_the_classifier(news: Path, facts: Path
 def test_pairs_as_a_table_lines_and_json(news: Path, facts: Path, tmp_path: Path) -> None:
     table = tmp_path / "pairs.parquet"
     stderr = neardup("pairs", news, "--classifier", facts, "-o", table).stderr
-    result = nd.dedup(KNOWN.table, classifier=trained(FACTS))
+    result = nd.dedup(STORIES.table, classifier=trained(FACTS))
     assert pq.read_table(table).equals(result.pairs.to_arrow())
     assert f"classifier {trained(FACTS).fingerprint}, score >= 0: precision" in stderr
     head, *lines = neardup("pairs", news, "--classifier", facts, "--print").stdout.splitlines()
@@ -75,8 +83,8 @@ def test_pairs_as_a_table_lines_and_json(news: Path, facts: Path, tmp_path: Path
 
 def test_query_finds_near_duplicates_of_one_document(news: Path, facts: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
-    document.write_text(KNOWN.rows[3]["text"])
-    answer = nd.query(KNOWN.table, KNOWN.rows[3]["text"], classifier=trained(FACTS))
+    document.write_text(STORIES.rows[3]["text"])
+    answer = nd.query(STORIES.table, STORIES.rows[3]["text"], classifier=trained(FACTS))
     shown = neardup("query", news, "-d", document, "--classifier", facts)
     head, first, *rest = shown.stdout.splitlines()
     assert head == "document\tsimilarity\tscore\tevidence"
@@ -86,7 +94,7 @@ def test_query_finds_near_duplicates_of_one_document(news: Path, facts: Path, tm
     assert [json.loads(line) for line in objects] == answer.to_arrow(full=True).to_pylist()
 
 
-def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: Path) -> None:
+def test_a_query_without_an_answer_gives_the_reason(news: Path, facts: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
     document.write_text("nothing of the kind")
     shown = neardup("query", news, "-d", document, "--classifier", facts)
@@ -102,7 +110,7 @@ def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: P
 
 def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
-    row = next(row for row in KNOWN.rows if row["title"] and row["time"])
+    row = next(row for row in STORIES.rows if row["title"] and row["time"])
     document.write_text(row["text"] + " too")
     shown = neardup(
         "query", news, "-d", document, "--classifier", dated, "--title", row["title"], "--time", row["time"], "--json"
@@ -125,7 +133,7 @@ def test_explain_shows_each_measure(
     news: Path, facts: Path, dated: Path, vector: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     classifier, path = trained(vector), facts if vector == FACTS else dated
-    result = nd.dedup(KNOWN.table, classifier=classifier)
+    result = nd.dedup(STORIES.table, classifier=classifier)
     left, right = pair_of(result)
     why = result.explain(left, right)
     assert why.learned is not None
@@ -147,8 +155,8 @@ def test_explain_shows_each_measure(
 
 
 def test_explain_outside_the_candidate_rule_and_of_equal_texts(news: Path, facts: Path) -> None:
-    outside = next(row for row in KNOWN.rows if row["text"].startswith("word") and "port" not in row["text"])
-    port = next(row for row in KNOWN.rows if " port" in row["text"])
+    outside = next(row for row in STORIES.rows if row["text"].startswith("word") and "port" not in row["text"])
+    port = next(row for row in STORIES.rows if " port" in row["text"])
     shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--classifier", facts).stdout.split())
     assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
     assert "outside the candidate rule" in shown
@@ -176,22 +184,23 @@ CONTRADICTIONS = [
 ]
 
 
-def commands(news: Path) -> list[list[str | Path]]:
-    return [["dedup", news, "--dry-run"], ["pairs", news, "--print"], ["explain", news, "d1", "d2"]]
+def commands_on(news: Path) -> list[tuple[str | Path, ...]]:
+    return [("dedup", news, "--dry-run"), ("pairs", news, "--print"), ("explain", news, "d1", "d2")]
 
 
 @pytest.mark.parametrize(("options", "parts"), CONTRADICTIONS, ids=[" ".join(options) for options, _ in CONTRADICTIONS])
-def test_what_contradicts_a_classifier_is_refused(
-    news: Path, facts: Path, options: list[str], parts: tuple[str, ...]
+def test_options_that_contradict_a_classifier_are_refused(
+    news: Path, facts: Path, inbox: str, options: list[str], parts: tuple[str, ...]
 ) -> None:
-    for command in commands(news):
+    commands: list[tuple[str | Path, ...]] = [*commands_on(news), ("query", news, "-d", news)]
+    commands += [WATCH, ("replay", "news.jsonl")] if options[0] in ("--recipe", "--threshold", "--html") else []
+    for command in commands:
         assert says(refused(*command, "--classifier", facts, *options), *parts)
-    assert says(refused("query", news, "-d", news, "--classifier", facts, *options), *parts)
 
 
 @pytest.mark.parametrize("option", ["--precision", "--title-column"])
 def test_options_of_classifiers_need_a_classifier(news: Path, option: str) -> None:
-    for command in commands(news):
+    for command in commands_on(news):
         assert says(refused(*command, option, "0.9"), f"{option} 0.9", "classifier", "--classifier FILE")
     message = refused("pairs", news, "--print", "--time-column", "time")
     assert says(message, "--time-column time", "classifier", "--classifier FILE")
@@ -218,3 +227,177 @@ def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> N
         message = refused("dedup", news, "--dry-run", "--recipe", name)
         train = f"neardup train INPUT --labels pairs.csv --vector {name} -o FILE"
         assert says(message, f"recipe '{name}'", "labelled pairs", train, "--classifier FILE")
+
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
+    {"id": "rose", "time": "2024-01-01T10:00Z", "headline": None, "text": ROSE},
+    {"id": "fox-copy", "time": "2024-01-01T11:00Z", "headline": "Fox again", "text": FOX},
+    {"id": "fox-edited", "time": "2024-01-01T12:00Z", "headline": "Fox edited", "text": FOX + " today"},
+    {"id": "rose-edited", "time": "2024-01-01T08:00Z", "headline": "Rose", "text": ROSE + " once"},
+    {"id": "fox-later", "time": "2024-01-03T12:00Z", "headline": "", "text": FOX + " later"},
+]
+
+
+@pytest.fixture
+def classifier() -> Classifier:
+    return make_classifier("jaccard(words:1), length_ratio, title, hours_apart")
+
+
+@pytest.fixture
+def file(classifier: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A classifier on disk, and a corpus, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    classifier.save("classifier.neardup")
+    write_lines(tmp_path / "news.jsonl", ROWS)
+    return "classifier.neardup"
+
+
+@pytest.fixture
+def foreign(file: str, classifier: Classifier) -> Classifier:
+    """A classifier trained on other texts than those of ``many.jsonl``."""
+    domain = Domain.of(np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    foreign = replace(classifier, domain=domain)
+    foreign.save("foreign.neardup")
+    rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
+    write_lines(Path("many.jsonl"), rows)
+    return foreign
+
+
+def test_a_replay_of_foreign_documents_stops_before_anything_is_written(foreign: Classifier) -> None:
+    command = ("replay", "many.jsonl", "--classifier", "foreign.neardup", "-o", "verdicts.csv", "--report", "page.html")
+    message = neardup(*command, code=2).stderr.splitlines()[-1]
+    assert says(message, foreign.fingerprint, "does not fit", "--force-domain")
+    assert not {"verdicts.csv", "page.html"} & names_in(Path())
+    done = neardup(*command, "--force-domain", "--json")
+    counts = json.loads(done.stdout.splitlines()[-1])["totals"]["classifier"]
+    assert counts["outside"] == counts["candidates"] >= 20
+    sentence = f"{counts['passed']} of {counts['candidates']} candidates passed, 100% lie outside"
+    assert sentence in done.stderr
+    assert sentence in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("foreign")
+def test_a_forced_run_on_foreign_documents_ends_with_a_warning(file: str) -> None:
+    for command in (("dedup", "many.jsonl", "--dry-run"), ("pairs", "many.jsonl", "--print")):
+        assert says(refused(*command, "--classifier", "foreign.neardup"), "at most 25% may", "--force-domain")
+        forced = neardup(*command, "--classifier", "foreign.neardup", "--force-domain").stderr.splitlines()[-1]
+        assert says(forced, "does not fit", "100% of ", "at most 25% may", "do not hold here")
+    assert "does not fit" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
+
+
+def expected_verdicts(classifier: Classifier) -> list[nd.Verdict]:
+    """What the index says of the rows."""
+    rows = sorted(ROWS, key=lambda row: str(row["time"]))
+    index = nd.Index(classifier=classifier, window="24h")
+    return index.add_many(nd.Document(r["id"], r["text"], r["time"], title=r["headline"] or "") for r in rows)
+
+
+def test_a_replay_gives_the_verdicts_of_the_index(file: str, classifier: Classifier) -> None:
+    result = neardup("replay", "news.jsonl", "--classifier", file, "-o", "verdicts.csv", "--originals", "kept.jsonl")
+    assert "6 items: 3 originals, 3 duplicates (50.0%)" in result.stderr
+    with open("verdicts.csv", newline="", encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    assert list(rows[0]) == ["id", "kind", "of", "similarity", "time", "flag", "score", "evidence"]
+    expected = expected_verdicts(classifier)
+    assert [(r["id"], r["kind"], r["of"] or None, r["evidence"]) for r in rows] == [
+        (v.id, v.kind, v.of, "equal texts" if v.kind == "exact" else v.evidence) for v in expected
+    ]
+    assert [float(r["score"]) for r in rows if r["score"]] == [v.score for v in expected if v.score is not None]
+    assert [row["id"] for row in read_lines(Path("kept.jsonl"))] == [
+        row["id"] for row in ROWS if row["id"] in {v.id for v in expected if not v.is_duplicate}
+    ]
+    titles = {v.id: {push.measure: push.value for push in v.measures}.get("title") for v in expected if v.measures}
+    assert titles == {"rose": None, "fox-edited": pytest.approx(2 / 3)}
+
+
+def test_a_replay_keeps_a_store_that_the_index_opens(file: str, classifier: Classifier) -> None:
+    neardup("replay", "news.jsonl", "--classifier", file, "--store", "news.db", "-o", "verdicts.parquet")
+    expected = {verdict.id: verdict for verdict in expected_verdicts(classifier)}
+    table = pq.read_table("verdicts.parquet").to_pylist()
+    assert [(row["id"], row["score"]) for row in table] == [(name, expected[name].score) for name in expected]
+    with nd.Index(classifier=file, path="news.db", window="24h") as index:
+        assert {name: index.verdict_of(name) for name in expected} == expected
+
+
+def test_precision_chooses_the_working_point(file: str, classifier: Classifier) -> None:
+    point = replace(classifier, scores=np.array([-3.0, -2.0, 40.0]), labels=np.array([False, False, True]))
+    point.save("point.neardup")
+    command = ("replay", "news.jsonl", "--classifier", "point.neardup", "--json", "--precision")
+    for precision, count in (("0.5", 2), ("1", 0)):
+        totals = json.loads(neardup(*command, precision).stdout.splitlines()[-1])["totals"]
+        assert totals["near"] == count
+    message = refused("replay", "news.jsonl", "--classifier", file, "--precision", "2")
+    assert says(message, "precision", "2.0", "(0, 1]", "0.99")
+
+
+@pytest.fixture
+def inbox(file: str) -> str:
+    Path("in").mkdir()
+    for name, text in {"a.txt": FOX, "b.txt": f"{FOX} today", "c.txt": ROSE}.items():
+        Path("in", name).write_text(text)
+    return file
+
+
+WATCH = ("watch", "in", "--store", "news.db", "--originals", "out", "--settle", "0", "--patience", "0", "--once")
+
+
+def test_a_folder_is_watched_with_a_classifier(inbox: str, classifier: Classifier) -> None:
+    said = [json.loads(line) for line in neardup(*WATCH, "--classifier", inbox).stderr.splitlines()]
+    said = [line for line in said if line["event"] != "compiling"]
+    assert [line["event"] for line in said] == ["started", "duplicate", "stopped"]
+    assert (said[0]["recipe"], said[0]["fingerprint"]) == ("learned", classifier.recipe.fingerprint)
+    assert said[0]["matches"].endswith(f"then learned({classifier.fingerprint})")
+    assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
+    record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
+    assert said[1]["score"] == record["score"]
+    with Store("news.db", StoreIdentity(classifier.recipe.fingerprint, SETTINGS)) as store:
+        verdict = store.verdict_of("b.txt")
+    assert verdict is not None
+    assert (verdict.score, len(verdict.measures)) == (record["score"], 4)
+
+
+SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
+
+
+def test_pages_are_read_as_the_classifier_was_trained(inbox: str, classifier: Classifier) -> None:
+    replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.3", content="tags")).save(
+        "tags.neardup"
+    )
+    Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
+    neardup(*WATCH, "--classifier", "tags.neardup", "--content", "tags")
+    message = refused(*WATCH, "--classifier", "tags.neardup", "--content", "html")
+    assert says(message, "--content html", "classifier")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ((*WATCH, "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
+        (("replay", "news.jsonl", "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
+        (("replay", "news.jsonl", "--title-column", "headline"), ("--title-column headline", "--classifier FILE")),
+        ((*WATCH, "--classifier", "news.jsonl"), ("news.jsonl", "no classifier file", "neardup train")),
+        (("replay", "news.jsonl", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
+        (
+            (*WATCH, "--classifier", "classifier.neardup", "--content", "plain", "--html"),
+            ("--html", "--content", "'plain'", "one of the two"),
+        ),
+    ],
+)
+def test_bad_classifier_options_are_refused(inbox: str, arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    del inbox
+    assert says(refused(*arguments), *parts)
+    assert not Path("news.db").exists()
+
+
+def test_titles_are_not_read_from_stdin(file: str) -> None:
+    text = Path("news.jsonl").read_text("utf-8")
+    result = neardup("replay", "-", "--classifier", file, code=2, stdin=text)
+    assert says(result.stderr, "stdin", "name a file")
+
+
+def test_a_store_of_another_classifier_is_refused(inbox: str, classifier: Classifier) -> None:
+    neardup(*WATCH, "--classifier", inbox)
+    replace(classifier, cut=0.25).save("other.neardup")
+    assert says(refused(*WATCH, "--classifier", "other.neardup"), "news.db", "another recipe")
+    assert says(refused(*WATCH, "--recipe", "ddd"), "news.db", "another recipe")

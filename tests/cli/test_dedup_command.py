@@ -1,50 +1,127 @@
-"""``neardup dedup`` and ``neardup pairs``: what they write and say."""
+"""``neardup dedup`` and ``neardup pairs``: what they write, print and refuse."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
-from commands import (
-    FOX,
-    ROSE,
-    RULES,
-    in_terminal,
-    neardup,
-    read_lines,
-    refused,
-    write_lines,
-)
+from commands import FOX, ROSE, RULES, in_terminal, names_in, neardup, read_lines, refused, write_lines
 from sentences import says
+from trained_classifiers import DATED, trained
 
 import neardup as nd
-from neardup.cli.screen import format_amount, parse_size, printable, printable_line
-from neardup.errors import TornInput
+from neardup.cli.screen import EXIT_CODES, format_amount, parse_size, printable, printable_line
+from neardup.documents import write_table
+from neardup.errors import OutputError, TornInput
 from neardup.pages.numbers import format_size
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("arguments", "parts"),
     [
-        (["--keep", "longest"], "fox-edited"),
-        (["--keep", "shortest"], "fox"),
-        (["--keep", "newest"], "fox-edited"),
-        (["--keep", "oldest", "--time-column", "date"], "fox"),
-        (["--keep", "score"], "fox-again"),
-        (["--keep", "score:lowest"], "fox-edited"),
+        (["bare"], ("bare", "no document")),
+        (["*.nothing"], ("*.nothing", "no file")),
+        (["corpus.jsonl", "--text-column", "body"], ("corpus.jsonl", "'body'", "--text-column", "columns are id")),
+        (["corpus.jsonl", "--text-column", "text,text"], ("'text,text'", "--text-column", "once")),
+        (["corpus.jsonl", "--ignore", "missing.txt"], ("missing.txt", "--ignore", "text file")),
+        (["corpus.jsonl", "--ignore", "blank.txt"], ("blank.txt", "no text", "--ignore")),
+        (["corpus.jsonl", "--ignore", "bare"], ("bare", "--ignore", "text file")),
+        (["corpus.jsonl", "--ignore", "odd.txt"], ("odd.txt", "UTF-8", "byte 0")),
+        (["corpus.jsonl", "--ignore", "taken.jsonl", "--features", "checksum"], ("ignore", "checksum", "words")),
+        (["corpus.jsonl", "--set", "ignore=a b"], ("--ignore FILE",)),
+        (["corpus.jsonl", "-o", "file:///kept.jsonl"], ("file:///kept.jsonl", "path")),
+        (["corpus.jsonl", "--id-column", "key"], ("corpus.jsonl", "'key'", "--id-column", "columns are id")),
+        (["corpus.jsonl", "--threshold", "1.2"], ("threshold", "1.2", "(0, 1]")),
+        (["corpus.jsonl", "--measure", "jacard"], ("measure", "'jacard'", " jaccard, ", "cosine", "mean jaccard?")),
+        (["corpus.jsonl", "--features", "word:5"], ("features", "'word:5'", "qgrams", "mean words?")),
+        (["corpus.jsonl", "--recipe", "nws"], ("recipe", "'nws'", "file", "checksum, cornell, ")),
+        (["corpus.jsonl", "--recipe", "defualt"], ("recipe", "'defualt'", "checksum, cornell, ", "mean default?")),
+        (["corpus.jsonl", "--keep", "newst"], ("column 'newst'", "--keep", "longest", "newest", "columns are id")),
+        (["corpus.jsonl", "--keep", "newest", "--time-column", "tiem"], ("column 'tiem' for --time-column;", "date")),
+        (["corpus.jsonl", "--time-column", "date"], ("--time-column", "--keep", "newest", "oldest")),
+        (["corpus.jsonl", "-o", "taken.jsonl"], ("taken.jsonl", "exists", "another name", "--force")),
+        (["corpus.jsonl", "-o", "corpus.jsonl", "--force"], ("corpus.jsonl", "input", "another file")),
+        (["folder", "-o", "folder/out.jsonl"], ("folder/out.jsonl", "input folder folder")),
+        (["corpus.jsonl", "-o", "no/out.jsonl"], ("folder no ", "exist", "make it")),
+        (["corpus.jsonl", "--duplicates", "taken.jsonl"], ("taken.jsonl", "exists", "--force")),
+        (["corpus.jsonl", "--summary", "summary.txt"], ("summary.txt", ".json")),
+        (["corpus.jsonl", "--quarantine", "bad.csv"], ("bad.csv", ".jsonl")),
+        (["broken.jsonl", "--strict"], ("broken.jsonl", "line 2", "JSON")),
+        (["corpus.jsonl", "-o", "-", "--json"], ("-o -", "--json", "stdout")),
+        (["corpus.jsonl", "--annotate-prefix", "x"], ("--annotate-prefix", "--annotate")),
+        (["corpus.jsonl", "--against", "corpus.jsonl"], ("corpus.jsonl", "leave it out of --against")),
+        (
+            ["corpus.jsonl", "--against", "broken.jsonl", "-o", "broken.jsonl", "--force"],
+            ("broken.jsonl", "another file"),
+        ),
+        (["corpus.jsonl", "--against", "no.jsonl"], ("no.jsonl", "does not exist")),
+        (["corpus.jsonl", "--against", "bodies.jsonl", "--text-column", "text"], ("bodies.jsonl", "'text'")),
+        (["corpus.jsonl", "--against", "broken.jsonl", "--strict"], ("broken.jsonl", "line 2", "JSON")),
+        (["corpus.jsonl", "--within", "x"], ("'x'",)),
+        (["corpus.jsonl", "--within", "id", "--engine", "spark"], ("--within",)),
+        (["corpus.jsonl", "--prefer", "source"], ("source=reuters",)),
+        (["corpus.jsonl", "--prefer", "y=a"], ("'y'",)),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_keep_order_decides_which_document_is_kept(
-    options: list[str], kept: str, corpus: Path, tmp_path: Path
+def test_inputs_and_options_that_do_not_fit_are_refused(
+    arguments: list[str], parts: tuple[str, ...], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", *RULES, *options)
-    assert [row["id"] for row in read_lines(tmp_path / "clean.jsonl")] == (
-        [kept, "rose", "empty"] if kept == "fox" else ["rose", kept, "empty"]
-    )
+    monkeypatch.chdir(tmp_path)
+    for folder in ("bare", "folder"):
+        (tmp_path / folder).mkdir()
+    write_lines(tmp_path / "folder" / "a.jsonl", [{"id": 1, "text": FOX}])
+    write_lines(tmp_path / "bodies.jsonl", [{"id": 1, "body": FOX}])
+    (tmp_path / "taken.jsonl").write_text("mine")
+    (tmp_path / "blank.txt").write_text("\ufeff \n", "utf-8")
+    (tmp_path / "odd.txt").write_bytes(b"\xff")
+    (tmp_path / "broken.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2\n')
+    before = names_in(tmp_path), names_in(tmp_path / "folder")
+    output = [] if "-o" in arguments else ["-o", "out.jsonl"]
+    assert says(refused("dedup", *arguments, *output), *parts)
+    assert (names_in(tmp_path), names_in(tmp_path / "folder")) == before
+    assert (tmp_path / "taken.jsonl").read_text() == "mine"
+
+
+def test_columns_are_refused_by_the_option_that_named_them(corpus: Path, tmp_path: Path) -> None:
+    message = refused("compare", corpus, "--clusters", "famly")
+    assert says(message, "column 'famly' for --clusters;", "columns are id")
+    message = refused("replay", corpus, "--time-column", "tiem")
+    assert says(message, "column 'tiem' for --time-column;", "columns are id")
+    undated = write_lines(tmp_path / "undated.jsonl", [{"id": 1, "text": FOX, "score": 1}])
+    message = refused("replay", undated)
+    assert says(message, "no column", "obviously the time", "--time-column")
+    assert "keep" not in message
+
+
+def test_an_output_must_be_named(corpus: Path) -> None:
+    assert says(refused("dedup", corpus), "no output", "-o FILE", "--dry-run")
+    assert says(refused("pairs", corpus), "no output", "-o FILE", "--print")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_files_and_folders_without_permission_are_refused(corpus: Path, tmp_path: Path) -> None:
+    corpus.chmod(0)
+    assert says(refused("dedup", corpus, "--dry-run"), str(corpus), "read", "user")
+    corpus.chmod(0o600)
+    locked = tmp_path / "locked"
+    locked.mkdir(0o500)
+    assert says(refused("dedup", corpus, "-o", locked / "out.jsonl"), str(locked), "written", "user")
+
+
+def test_the_documented_exit_codes_are_those_of_the_help() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "input.md").read_text("utf-8").replace("`", "")
+    assert "label, serve and watch end with 0" in EXIT_CODES[130]
+    assert f"| 130 | {EXIT_CODES[130]} |" in page
 
 
 @pytest.mark.parametrize(
@@ -56,9 +133,9 @@ def test_a_torn_file_is_read_as_far_as_it_goes_and_the_exit_code_says_so(tmp_pat
     torn.write_bytes(whole[: len(whole) // 2])
     (tmp_path / "cut.jsonl").write_text(lines[:-30])
     result = neardup(*command, torn, tmp_path / "cut.jsonl", "--ids", "rows", *RULES, code=3)
-    said = [line for line in result.stderr.splitlines() if "is torn" in line]
-    assert says(said[0], "torn.jsonl.gz", "rows were read", "--allow-torn")
-    assert says(said[1], "cut.jsonl", "499 rows were read")
+    warnings = [line for line in result.stderr.splitlines() if "is torn" in line]
+    assert says(warnings[0], "torn.jsonl.gz", "rows were read", "--allow-torn")
+    assert says(warnings[1], "cut.jsonl", "499 rows were read")
     assert neardup(*command, tmp_path / "cut.jsonl", "--allow-torn", *RULES).stdout == (
         neardup(*command, tmp_path / "cut.jsonl", *RULES, code=3).stdout
     )
@@ -122,14 +199,7 @@ def test_the_progress_of_a_stage_is_formatted(amount: tuple[int, int | None, flo
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [
-        ("2GB", 2_000_000_000),
-        ("512MB", 512_000_000),
-        ("1.5GiB", 1_610_612_736),
-        ("10k", 10_000),
-        ("7", 7),
-        ("3 B", 3),
-    ],
+    [("2GB", 2_000_000_000), ("512MB", 512_000_000), ("1.5GiB", 1_610_612_736), ("10k", 10_000), ("7", 7), ("3 B", 3)],
 )
 def test_sizes_are_parsed(text: str, size: int) -> None:
     assert parse_size(text) == size
@@ -143,17 +213,228 @@ def test_texts_that_are_no_sizes_are_refused(text: str) -> None:
 
 
 def test_sizes_are_formatted() -> None:
-    assert [format_size(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
-        "0 bytes",
-        "1 bytes",
-        "999 bytes",
-        "1.0 kB",
-        "12.3 kB",
-        "123 MB",
-        "1.0 TB",
+    sizes = {0: "0 bytes", 1: "1 bytes", 999: "999 bytes", 1000: "1.0 kB", 12_345: "12.3 kB", 10**12: "1.0 TB"}
+    assert {size: format_size(size) for size in sizes} == sizes
+
+
+def test_control_characters_are_made_visible() -> None:
+    assert printable("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
+    assert printable_line("a\nb\tc") == "a\\nb\\tc"
+
+
+NEW: list[dict[str, Any]] = [
+    {"id": 1, "text": FOX + " today"},
+    {"id": 2, "text": ROSE},
+    {"id": 3, "text": ROSE.upper()},
+]
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[Path, Path]:
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    write_lines(new, NEW)
+    write_lines(old, [{"id": 1, "text": FOX}, {"id": 9, "text": "something else"}])
+    return new, old
+
+
+def test_only_new_documents_are_written(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    new, old = sides
+    kept, dropped, summary, page = [tmp_path / name for name in ("kept.jsonl", "d.csv", "s.json", "r.html")]
+    outputs = "-o", kept, "--duplicates", dropped, "--summary", summary, "--report", page
+    result = neardup("dedup", new, "--against", old, *outputs, *RULES)
+    assert read_lines(kept) == [NEW[1]]
+    rows = list(csv.DictReader(dropped.read_text().splitlines()))
+    assert [(row["dropped"], row["keeper"], row["keeper_from"]) for row in rows] == [
+        ("1", "1", "reference"),
+        ("3", "2", "input"),
+    ]
+    found = json.loads(summary.read_text())
+    assert (found["documents"], found["kept"], found["reference"]["documents"]) == (3, 1, 2)
+    assert found["reference"] == {"documents": 2, "keepers": 1, "dropped": 1, "rejected": {}}
+    assert "3 documents: 1 kept, 2 dropped" in result.stderr
+    assert "1 (reference)" in page.read_text()
+
+
+def test_pairs_name_the_side_of_the_right_document(sides: tuple[Path, Path]) -> None:
+    new, old = sides
+    lines = neardup("pairs", new, "--against", old, "--print", *RULES).stdout.splitlines()
+    assert lines[0].split("\t") == ["left", "right", "similarity", "right_from"]
+    assert [[line.split("\t")[i] for i in (0, 1, 3)] for line in lines[1:]] == [
+        ["1", "1", "reference"],
+        ["2", "3", "input"],
     ]
 
 
-def test_control_characters_are_written_out() -> None:
-    assert printable("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
-    assert printable_line("a\nb\tc") == "a\\nb\\tc"
+def test_broken_records_of_a_reference_are_counted(sides: tuple[Path, Path]) -> None:
+    new, old = sides
+    with old.open("a") as file:
+        file.write("broken\n")
+    result = neardup("dedup", new, "--against", old, "--dry-run", "--json", *RULES)
+    found = json.loads(result.stdout)
+    assert (found["rejected"], sum(found["reference"]["rejected"].values())) == ({}, 1)
+    assert "line 3" in result.stderr
+
+
+def test_within_limits_what_is_compared_and_prefer_what_is_kept(tmp_path: Path) -> None:
+    rows = [("a", FOX, "en", "blog"), ("b", FOX, "de", "blog"), ("c", FOX, "en", "wire"), ("d", FOX, "en", "mail")]
+    documents = [dict(zip(("id", "text", "language", "source"), row, strict=True)) for row in rows]
+    path, out = write_lines(tmp_path / "a.jsonl", documents), tmp_path / "o.jsonl"
+    result = neardup("dedup", path, "--within", "language", "--prefer", "source=wire,blog", "-o", out)
+    assert [row["id"] for row in read_lines(out)] == ["b", "c"]
+    assert "source=wire,blog" in result.stderr
+
+
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": "a", "text": FOX, "n": 1.50},
+    {"id": "b", "text": "another text"},
+    {"id": "c", "text": FOX + " today", "n": None},
+    {"id": "d", "text": FOX.upper(), "n": "x"},
+]
+
+
+SIMILARITY = 1 - 1 / 18
+
+
+VERDICTS: list[dict[str, Any]] = [
+    {"kept": True, "keeper": None, "similarity": None, "family": 1, "family_size": 3},
+    {"kept": True, "keeper": None, "similarity": None, "family": None, "family_size": 1},
+    {"kept": False, "keeper": "a", "similarity": SIMILARITY, "family": 1, "family_size": 3},
+    {"kept": False, "keeper": "a", "similarity": 1.0, "family": 1, "family_size": 3},
+]
+
+
+def verdict_columns(prefix: str = "neardup_") -> list[dict[str, Any]]:
+    return [{prefix + name: value for name, value in row.items()} for row in VERDICTS]
+
+
+def test_annotate_appends_fields_to_json_lines(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    lines = [json.dumps(row).encode() for row in DOCUMENTS]
+    path.write_bytes(lines[0] + b" \r\n" + lines[1] + b"\nbroken\n" + lines[2] + b"\n" + lines[3])
+    neardup("dedup", path, "--annotate", "-o", out, *RULES)
+    written = out.read_bytes().splitlines()
+    assert [line.startswith(original[:-1]) for line, original in zip(written, lines, strict=True)] == [True] * 4
+    assert read_lines(out) == [row | verdict for row, verdict in zip(DOCUMENTS, verdict_columns(), strict=True)]
+    neardup("dedup", path, "--annotate", "--annotate-prefix", "x.", "-o", out, "--force", *RULES)
+    assert [row["x.kept"] for row in read_lines(out)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow", "out.jsonl"])
+def test_annotate_adds_columns_to_tables(tmp_path: Path, name: str) -> None:
+    table = pa.table({"id": [row["id"] for row in DOCUMENTS], "text": [row["text"] for row in DOCUMENTS]})
+    result = nd.dedup(table, features="words:3", threshold=0.8)
+    assert result.annotations("").to_pylist() == VERDICTS
+    result.write_annotated(str(tmp_path / name))
+    with nd.open_files(tmp_path / name) as corpus:
+        assert sum(len(batch.texts) for batch in corpus.scan()) == 4
+        taken = corpus.take([0, 1, 2, 3])
+    assert taken["id"].to_pylist() == ["a", "b", "c", "d"]
+    assert [str(value).lower() for value in taken["neardup_kept"].to_pylist()] == ["true", "true", "false", "false"]
+    if not name.endswith(".csv"):
+        assert [{key: row[key] for key in verdict_columns()[0]} for row in taken.to_pylist()] == verdict_columns()
+    with pytest.raises(OutputError) as caught:
+        nd.dedup(taken, features="words:3", threshold=0.8).write_annotated(str(tmp_path / "twice.jsonl"))
+    assert says(caught.value, "neardup_kept", "prefix=")
+    assert "twice.jsonl" not in names_in(tmp_path)
+
+
+def test_annotations_name_the_side_of_the_keeper() -> None:
+    columns = nd.dedup([FOX, ROSE, ROSE], against=[FOX]).annotations().to_pydict()
+    assert columns["neardup_keeper_from"] == ["reference", None, "input"]
+    assert columns["neardup_keeper"] == [0, None, 1]
+    assert nd.dedup([]).annotations().num_rows == 0
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    write_lines(folder / "1.jsonl", DOCUMENTS[:2])
+    (folder / "2.jsonl.gz").write_bytes(gzip.compress(json.dumps(DOCUMENTS[2]).encode() + b"\n"))
+    pq.write_table(pa.table({"id": ["d", "e"], "text": [FOX.upper(), "yet another"]}), folder / "deep" / "3.parquet")
+    return folder
+
+
+def test_each_input_has_its_output(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    neardup("dedup", shards, "-o", f"{out}/", *RULES)
+    assert (out / "1.jsonl").read_bytes() == (shards / "1.jsonl").read_bytes()
+    assert gzip.decompress((out / "2.jsonl.gz").read_bytes()) == b""
+    assert pq.read_table(out / "deep" / "3.parquet").to_pylist() == [{"id": "e", "text": "yet another"}]
+    neardup("dedup", shards, "--annotate", "-o", f"{tmp_path / 'all'}/", *RULES)
+    assert pq.read_table(tmp_path / "all" / "deep" / "3.parquet")["neardup_keeper"].to_pylist() == ["a", None]
+    assert (
+        json.loads(gzip.decompress((tmp_path / "all" / "2.jsonl.gz").read_bytes()))["neardup_similarity"] == SIMILARITY
+    )
+
+
+def test_outputs_of_the_same_name_are_refused(shards: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    write_lines(tmp_path / "other" / "1.jsonl", DOCUMENTS[2:])
+    before = names_in(tmp_path)
+    message = refused("dedup", shards / "1.jsonl", tmp_path / "other" / "1.jsonl", "-o", f"{tmp_path / 'out'}/")
+    assert says(message, "1.jsonl", "read the folders one by one")
+    message = refused("dedup", shards, "-o", f"{shards}/")
+    assert says(message, "is an input", "another file")
+    message = refused("dedup", "-", "-o", f"{tmp_path / 'out'}/")
+    assert says(message, "standard input", "kept.jsonl")
+    assert names_in(tmp_path) == before
+
+
+NO_PAIRS: dict[str, list[dict[str, Any]]] = {
+    "distinct": [{"id": str(i), "text": " ".join(f"w{i}x{j}" for j in range(20))} for i in range(5)],
+    "blank": [{"id": str(i), "text": ""} for i in range(4)],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("kind", NO_PAIRS)
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
+def test_a_second_step_without_pairs_keeps_every_document(suffix: str, kind: str, tmp_path: Path) -> None:
+    source, output = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
+    schema = pa.schema([("id", pa.string()), ("text", pa.string())])
+    write_table(pa.Table.from_pylist(NO_PAIRS[kind], schema), str(source))
+    neardup("dedup", source, "--second-step", "edit >= 0.9", "-o", output)
+    assert [row["id"] for row in read_lines(output)] == [row["id"] for row in NO_PAIRS[kind]]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_an_input_of_broken_records_gives_an_empty_output(suffix: str, tmp_path: Path) -> None:
+    source, output = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
+    source.write_text("{broken\n" if suffix == ".jsonl" else "id,text\n1\n")
+    neardup("dedup", source, "--second-step", "edit >= 0.9", "-o", output)
+    assert output.read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", NO_PAIRS)
+def test_a_classifier_without_candidates_keeps_every_document(kind: str, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in.jsonl", NO_PAIRS[kind])
+    classifier = tmp_path / "any.neardup"
+    trained().save(classifier)
+    output, page = tmp_path / "out.jsonl", tmp_path / "report.html"
+    neardup("dedup", source, "--classifier", classifier, "-o", output, "--report", page)
+    assert len(read_lines(output)) == len(NO_PAIRS[kind])
+    assert page.stat().st_size > 1000
+    stderr = neardup("audit", source, "--classifier", classifier, "--sample-to", tmp_path / "sheet.csv", code=2).stderr
+    assert "no pair" in stderr
+    assert not (tmp_path / "sheet.csv").exists()
+
+
+def test_titles_may_be_missing_from_all_candidates(tmp_path: Path) -> None:
+    text = "oslo port: 200 ships came in, up 30 from last week"
+    rows = [
+        {"id": 1, "text": "nothing of the kind was seen anywhere near here", "title": "Other", "time": "2024-03-01"},
+        {"id": 2, "text": text},
+        {"id": 3, "text": text.replace("200", "300")},
+    ]
+    source = write_lines(tmp_path / "in.jsonl", rows)
+    with nd.dedup_files(source, classifier=trained(DATED)) as result:
+        assert result.summary["search"]["candidates"] == 1
+
+
+def test_an_output_without_documents_has_the_columns_of_the_input(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in.jsonl", [{"id": 1, "text": "abc", "tags": ["a"], "more": {"a": 1}, "no": None}])
+    output = tmp_path / "out.parquet"
+    neardup("dedup", source, "--max-document", "1", "-o", output)
+    assert pq.read_table(output).column_names == ["id", "text", "tags", "more", "no"]
+    neardup("dedup", output, "--dry-run")

@@ -1,4 +1,4 @@
-"""``neardup query``: the near-duplicates of a new document, from a file or stdin, and what is refused."""
+"""``neardup query`` and ``neardup neighbors``: what they print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import FOX, RULES, neardup, refused
+from commands import FOX, ROSE, RULES, neardup, refused, write_lines
 from sentences import says
 
 
@@ -18,7 +18,7 @@ def document(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_most_similar_first(corpus: Path, document: Path) -> None:
+def test_query_prints_the_most_similar_document_first(corpus: Path, document: Path) -> None:
     result = neardup("query", corpus, "--document", document, *RULES)
     header, *lines = result.stdout.splitlines()
     assert header == "document\tsimilarity"
@@ -43,7 +43,7 @@ def test_a_query_without_a_result_says_so(corpus: Path, tmp_path: Path) -> None:
     assert says(result.stderr.splitlines()[0], "no near-duplicate", str(outside), "5 documents", "--k 3")
 
 
-def test_the_nearest_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
+def test_k_finds_documents_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
     near = tmp_path / "near.txt"
     near.write_text("The quick brown fox eats a rose by any other name")
     result = neardup("query", corpus, "-d", near, "--k", "2", *RULES)
@@ -66,7 +66,7 @@ def test_the_nearest_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_refusals(
+def test_queries_that_cannot_be_answered_are_refused(
     arguments: list[str],
     parts: tuple[str, ...],
     corpus: Path,
@@ -88,6 +88,55 @@ def test_stdin_cannot_be_both_input_and_document(corpus: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_no_permission(corpus: Path, document: Path) -> None:
+def test_an_unreadable_document_is_refused(corpus: Path, document: Path) -> None:
     document.chmod(0)
     assert says(refused("query", corpus, "-d", document), str(document), "permission denied")
+
+
+EDITED = pytest.approx(17 / 18)
+
+
+def test_neighbors_prints_the_neighbours_of_every_document(corpus: Path) -> None:
+    result = neardup("neighbors", corpus, *RULES)
+    rows = [line.split("\t") for line in result.stdout.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [
+        ["fox", "1", "fox-again"],
+        ["fox", "2", "fox-edited"],
+        ["fox-again", "1", "fox"],
+        ["fox-again", "2", "fox-edited"],
+        ["fox-edited", "1", "fox"],
+        ["fox-edited", "2", "fox-again"],
+    ]
+    assert [float(row[3]) for row in rows] == [1.0, EDITED, 1.0, EDITED, EDITED, EDITED]
+    told, fewer = result.stderr.splitlines()[:2]
+    assert says(told, "6 neighbours of 5 documents", "among 5")
+    assert says(fewer, "9 fewer", "no other document")
+
+
+def test_repeated_ids_are_refused_unless_ids_name_the_file_or_the_row(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": FOX}, {"id": "b", "text": ROSE}]
+    shards = [write_lines(tmp_path / f"{number}.jsonl", rows) for number in (1, 2)]
+    command: list[str | Path] = ["neighbors", *shards, "--print", "--k", "1", *RULES]
+    assert says(refused(*command), "2 documents", "'a'", "1.jsonl, row 0", "2.jsonl, row 0", "--ids rows", "file+id")
+    one, two = (f"{shard}:a" for shard in shards)
+    assert f"{one}\t1\t{two}\t1.0" in neardup(*command, "--ids", "file+id").stdout.splitlines()
+    assert "0\t1\t2\t1.0" in neardup(*command, "--ids", "rows").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--print", "--k", "5"], ("k 5", "5 documents", "at most 4")),
+        (["--print", "--of", "fox-agian"], ("no document", "'fox-agian'", "close", "'fox-again', ")),
+        (["--print", "--of", "zzz"], ("no document", "'zzz'", "'fox', 'rose', 'fox-again'")),
+        (["--print", "--of", "fox", "--first", "1"], ("--of", "--first 1", "one of the two")),
+        (["--print", "--measure", "nope"], ("measure", "'nope'", " jaccard, ")),
+        (["-o", "out.xlsx"], ("out.xlsx", "suffix", ".parquet")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_neighbours_that_cannot_be_found_are_refused(
+    arguments: list[str], parts: tuple[str, ...], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says(refused("neighbors", corpus, *arguments), *parts)

@@ -1,8 +1,7 @@
-"""One value is one time wherever it stands: dedup, replay, watch, an index and a classifier agree on a table."""
+"""A value has one time everywhere: dedup, replay, watch, an index and a classifier agree on a table of values."""
 
 from __future__ import annotations
 
-import csv
 import json
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from time_examples import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 import neardup as nd
 from neardup.classifier.records import NO_TIME, read_records
 from neardup.classifier.vector import Vector
+from neardup.documents import write_table
 
 RULES = ("--features", "words:3", "--threshold", "0.9")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,54 +44,49 @@ def rows_of(group: str) -> list[dict[str, Any]]:
     return [{"id": str(at), "when": value, "text": text_of(at)} for at, (value, _) in enumerate(GROUPS[group])]
 
 
-def written(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Rows as a file of the kind that its name ends in."""
+def write_values(path: Path, group: str) -> Path:
+    rows = rows_of(group)
     if path.suffix == ".jsonl":
         return write_lines(path, rows)
-    if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-        return path
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_table(pa.Table.from_pylist(rows), str(path))
     return path
 
 
-@pytest.mark.parametrize("keep", ["newest", "oldest"])
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(
+    ("keep", "suffix"), [("newest", "jsonl"), ("oldest", "jsonl"), ("newest", "csv"), ("oldest", "parquet")]
+)
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_newest_and_the_oldest_to_the_microsecond(group: str, suffix: str, keep: str, tmp_path: Path) -> None:
-    """Beside each value lies its copy of a microsecond earlier, or later; beside what is no time, any time at all."""
+def test_keep_orders_times_to_the_microsecond(group: str, suffix: str, keep: str, tmp_path: Path) -> None:
+    """Each value has a copy a microsecond earlier or later; what is no time has one with an early time."""
     step = -MICROSECOND if keep == "newest" else MICROSECOND
-    others, dropped = [], set()
+    copies, dropped = [], set()
     for at, (_, moment) in enumerate(GROUPS[group]):
         if moment is None:
-            others.append({"id": f"other {at}", "when": "1500-01-01", "text": text_of(at)})
+            copies.append({"id": f"copy {at}", "when": "1500-01-01", "text": text_of(at)})
             dropped.add(str(at))
         elif datetime.min < moment.replace(tzinfo=None) < datetime.max:
-            others.append({"id": f"other {at}", "when": (moment + step).isoformat(), "text": text_of(at)})
-            dropped.add(f"other {at}")
-    values = written(tmp_path / f"values.{suffix}", rows_of(group))
-    near = write_lines(tmp_path / "near.jsonl", others)
-    without = sum(moment is None for _, moment in GROUPS[group])
+            copies.append({"id": f"copy {at}", "when": (moment + step).isoformat(), "text": text_of(at)})
+            dropped.add(f"copy {at}")
+    values = write_values(tmp_path / f"values.{suffix}", group)
+    copied = write_lines(tmp_path / "copies.jsonl", copies)
+    untimed = sum(moment is None for _, moment in GROUPS[group])
     if suffix == "parquet" and group != "texts":
         # Numbers and texts fit no table that could be written, but they have an order.
-        result = nd.dedup_files([values, near], features="words:3", threshold=0.9, keep=keep, time_column="when")
+        result = nd.dedup_files([values, copied], features="words:3", threshold=0.9, keep=keep, time_column="when")
         assert {one.id for one in result.dropped} == dropped
-        assert result.summary["without_keep_value"] == without
+        assert result.summary["without_keep_value"] == untimed
         return
     gone = tmp_path / "gone.jsonl"
     options = ("-o", tmp_path / "clean.jsonl", "--duplicates", gone, "--keep", keep, "--time-column", "when", "--json")
-    summary = json.loads(neardup("dedup", values, near, *options, *RULES).stdout)
+    summary = json.loads(neardup("dedup", values, copied, *options, *RULES).stdout)
     assert {row["dropped"] for row in read_lines(gone)} == dropped
-    assert summary["without_keep_value"] == without
+    assert summary["without_keep_value"] == untimed
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_replay(group: str, suffix: str, tmp_path: Path) -> None:
-    path, output = written(tmp_path / f"values.{suffix}", rows_of(group)), tmp_path / "verdicts.parquet"
+def test_a_replay_reads_the_time_of_every_value(group: str, suffix: str, tmp_path: Path) -> None:
+    path, output = write_values(tmp_path / f"values.{suffix}", group), tmp_path / "verdicts.parquet"
     options = ("--time-column", "when", "--window", "endless", "--as-listed", "--recipe", "ddd")
     neardup("replay", path, "-o", output, *options)
     found = dict(zip(*(pq.read_table(output)[name].to_pylist() for name in ("id", "time")), strict=True))
@@ -99,7 +94,7 @@ def test_a_replay(group: str, suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_an_index(group: str) -> None:
+def test_an_index_reads_the_time_of_every_value(group: str) -> None:
     index = nd.Index(window=None)
     for at, (value, moment) in enumerate(GROUPS[group]):
         if moment is None:
@@ -111,8 +106,8 @@ def test_an_index(group: str) -> None:
             assert index.add(document).time == since_1970(moment) / 1e6
 
 
-def watched(inbox: Path) -> dict[str, float]:
-    """Let all that lies in an inbox be judged, and return by what time, in seconds."""
+def watch(inbox: Path) -> dict[str, float]:
+    """Return the times, in seconds, by which the items of an inbox are judged."""
     folder = inbox.parent
     outlets = ("--originals", folder / "out", "--quarantine", folder / "aside")
     fast = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd", "--window", "endless", "--once")
@@ -121,8 +116,8 @@ def watched(inbox: Path) -> dict[str, float]:
         return dict(store.execute("SELECT id, judged FROM documents"))
 
 
-def agree(found: dict[str, float], group: str) -> None:
-    """Times are those of the table; what states none is of its arrival."""
+def check_times(found: dict[str, float], group: str) -> None:
+    """Check that times are those of the table; an item without one has that of its arrival."""
     today = datetime.now(UTC).timestamp()
     assert len(found) == len(GROUPS[group])
     for at, (_, moment) in enumerate(GROUPS[group]):
@@ -133,15 +128,15 @@ def agree(found: dict[str, float], group: str) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_watched_file_of_json(group: str, tmp_path: Path) -> None:
+def test_a_watched_file_has_the_times_of_its_items(group: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     rows = [{"id": row["id"], "timestamp": row["when"], "text": row["text"]} for row in rows_of(group)]
     write_lines(tmp_path / "in" / "items.jsonl", rows)
-    agree(watched(tmp_path / "in"), group)
+    check_times(watch(tmp_path / "in"), group)
 
 
 def test_the_times_of_a_watched_feed_are_kept(tmp_path: Path) -> None:
-    """Its items go out as JSON lines, and whoever takes those in again has the same times."""
+    """Its items are written as JSON lines, from which the same times are read."""
     (tmp_path / "in").mkdir()
     items = [
         f"<item><guid>{row['id']}</guid><pubDate>{escape(row['when'])}</pubDate><description>{row['text']}"
@@ -150,24 +145,24 @@ def test_the_times_of_a_watched_feed_are_kept(tmp_path: Path) -> None:
     ]
     feed = f'<rss version="2.0"><channel><title>Times</title>{"".join(items)}</channel></rss>'
     (tmp_path / "in" / "feed.rss").write_text(feed, encoding="utf-8")
-    agree(watched(tmp_path / "in"), "texts")
+    check_times(watch(tmp_path / "in"), "texts")
     again = tmp_path / "again" / "in"
     again.mkdir(parents=True)
     [out] = [path for path in (tmp_path / "out").iterdir() if path.suffix == ".jsonl"]
     assert {type(row.get("timestamp", "")) for row in read_lines(out)} == {str}
     (again / "feed.jsonl").write_bytes(out.read_bytes())
-    agree(watched(again), "texts")
+    check_times(watch(again), "texts")
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_classifier_that_compares_times(group: str) -> None:
+def test_a_classifier_reads_the_time_of_every_value(group: str) -> None:
     table = pa.Table.from_pylist(rows_of(group))
     found = read_records(table, table["text"].to_pylist(), Vector.parse("hours_apart"), time_column="when").times
     assert found is not None
     assert found.tolist() == [NO_TIME if moment is None else since_1970(moment) for _, moment in GROUPS[group]]
 
 
-COPIES = [text_of(0), text_of(0)]
+COPIES = [text_of(0)] * 2
 
 
 @pytest.mark.parametrize(
@@ -176,13 +171,13 @@ COPIES = [text_of(0), text_of(0)]
 )
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_different_forms_of_time_may_share_a_column(older: str, newer: str, suffix: str, tmp_path: Path) -> None:
-    rows = [{"id": "old", "when": older, "text": COPIES[0]}, {"id": "new", "when": newer, "text": COPIES[0]}]
-    path, clean = written(tmp_path / f"corpus.{suffix}", rows), tmp_path / "clean.jsonl"
+    path, clean = tmp_path / f"corpus.{suffix}", tmp_path / "clean.jsonl"
+    write_table(pa.table({"id": ["old", "new"], "when": [older, newer], "text": COPIES}), str(path))
     neardup("dedup", path, "-o", clean, "--keep", "newest", "--time-column", "when")
     assert [row["id"] for row in read_lines(clean)] == ["new"]
 
 
-def test_no_readable_time_at_all_is_refused(tmp_path: Path) -> None:
+def test_a_column_without_a_readable_time_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "corpus.jsonl", [{"when": "soon", "text": text} for text in COPIES])
     for command in (("dedup", path, "-o", tmp_path / "clean.jsonl", "--keep", "newest"), ("replay", path)):
         message = refused(*command, "--time-column", "when")
@@ -198,11 +193,7 @@ def not_utf8(suffix: str, column: str, folder: Path) -> Path:
     bad = pa.array([columns[column][0].encode(), b"9\xff"]).view(pa.string())
     table = table.set_column(table.column_names.index(column), column, bad)
     path = folder / f"corpus.{suffix}"
-    if suffix == "parquet":
-        pq.write_table(table, path)
-    else:
-        with pa.ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
+    write_table(table, str(path))
     return path
 
 
@@ -217,7 +208,7 @@ def not_utf8(suffix: str, column: str, folder: Path) -> Path:
         ("id", (), "a", 0),
     ],
 )
-def test_values_that_are_not_utf8(
+def test_values_that_are_not_utf8_have_no_time_and_break_nothing(
     column: str,
     options: tuple[str, ...],
     kept: str,
@@ -235,7 +226,7 @@ def test_values_that_are_not_utf8(
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_a_replay_of_times_that_are_not_utf8(suffix: str, tmp_path: Path) -> None:
+def test_a_replay_rejects_times_that_are_not_utf8(suffix: str, tmp_path: Path) -> None:
     path, output = not_utf8(suffix, "date", tmp_path), tmp_path / "verdicts.jsonl"
     result = neardup("replay", path, "-o", output)
     assert [row["id"] for row in read_lines(output)] == ["a"]

@@ -1,4 +1,4 @@
-"""``neardup watch`` as a process: what it says, how it ends, what it refuses."""
+"""``neardup watch``, and what it stopped: ``stopped``, ``release`` and ``report`` on its store."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import json
 import os
 import pty
 import signal
-import subprocess
 import time
-from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for_end
+from commands import FOX, NEVER, ROSE, names_in, neardup, refused, start_process, wait_for_end, write_lines
+from page_markup import Markup
 from sentences import says
 
 from neardup.recipe import load_recipe
 from neardup.stream.store import Store, StoreIdentity
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
+WATCH = ("watch", "in", "--store", "news.db", "--originals", "out")
 
 
 @pytest.fixture
 def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An inbox with two items, in the current folder."""
+    """An inbox with three items, two of them near-duplicates, in the current folder."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "in"
     folder.mkdir()
@@ -34,100 +36,69 @@ def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def judged(inbox: Path) -> Path:
+    """The inbox after a run, which also judged a file of two items."""
+    items = [{"id": "x", "text": f"{ROSE} again"}, {"id": "y", "text": f"{ROSE} and again"}]
+    write_lines(inbox / "more.jsonl", items)
+    os.utime(inbox / "more.jsonl", (9, 9))
+    (inbox / "wire").mkdir()
+    (inbox / "again.txt").rename(inbox / "wire" / "again.txt")
+    neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
+    return inbox
+
+
 def events(err: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in err.splitlines()]
 
 
-def until(true: Callable[[], bool], started: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + NEVER
-    while not true():
-        assert started.poll() is None, wait_for_end(started)
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
-    arguments = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST, "--once")
-    result = neardup(*arguments)
+    result = neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
     assert result.stdout == ""
-    log_events = events(result.stderr)
-    assert [line["event"] for line in log_events] == ["started", "duplicate", "stopped"]
-    assert log_events[0]["recipe"] == "ddd"
-    assert log_events[0]["window"] == "24h"
-    assert (log_events[1]["id"], log_events[1]["kind"], log_events[1]["of"], log_events[1]["file"]) == (
-        "again.txt",
-        "near",
-        "fox.txt",
-        "again.txt",
-    )
-    assert {name: log_events[2][name] for name in ("files", "items", "originals", "duplicates", "saved_s", "held")} == {
-        "files": 3,
-        "items": 3,
-        "originals": 2,
-        "duplicates": 1,
-        "saved_s": 10.0,
-        "held": 2,
-    }
-    assert all(line["time"].endswith("Z") for line in log_events)
-    assert sorted(path.name for path in Path("out").iterdir()) == ["fox.txt", "rose.txt"]
-    assert sorted(path.name for path in Path("dup").iterdir()) == ["again.txt", "again.txt.neardup.json"]
+    started, duplicate, stopped = events(result.stderr)
+    assert all(line["time"].endswith("Z") for line in (started, duplicate, stopped))
+    assert [(line["event"], line[key]) for line, key in ((started, "recipe"), (stopped, "files"))] == [
+        ("started", "ddd"),
+        ("stopped", 3),
+    ]
+    assert started["window"] == "24h"
+    assert [duplicate[key] for key in ("event", "id", "kind", "of", "file")] == [
+        *("duplicate", "again.txt", "near", "fox.txt", "again.txt")
+    ]
+    counts = {"items": 3, "originals": 2, "duplicates": 1, "saved_s": 10.0, "held": 2}
+    assert {name: stopped[name] for name in counts} == counts
+    assert names_in(Path("out")) == {"fox.txt", "rose.txt"}
+    assert names_in(Path("dup")) == {"again.txt", "again.txt.neardup.json"}
 
 
-def test_a_signal_ends_it_with_0(inbox: Path) -> None:
-    started = start_process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
-    until(lambda: Path("out/rose.txt").exists(), started)
-    started.send_signal(signal.SIGTERM)
-    code, out, err = wait_for_end(started)
-    assert (code, out) == (0, "")
-    assert [line["event"] for line in events(err)][-2:] == ["stopping", "stopped"]
-    assert events(err)[-1]["items"] == 3
-    # Nobody holds the store any more, and another run goes on.
-    again = neardup("watch", "in", "--store", "news.db", "--originals", "out", *FAST, "--once")
-    assert events(again.stderr)[0]["held"] == 2
-
-
-def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -> None:
+def test_a_terminal_shows_a_panel_without_the_control_characters_of_names(inbox: Path) -> None:
     (inbox / "evil\x1b[31m.txt").write_text(f"{ROSE} again")
     ours, theirs = pty.openpty()
-    started = start_process(
-        "watch",
-        "in",
-        "--store",
-        "news.db",
-        "--originals",
-        "out",
-        *FAST,
-        stderr=theirs,
-        env={"TERM": "xterm", "NO_COLOR": ""},
-    )
+    started = start_process(*WATCH, *FAST, stderr=theirs, env={"TERM": "xterm", "NO_COLOR": ""})
     os.close(theirs)
-    shown = b""
-    try:
-        end = time.monotonic() + NEVER
-        while b"evil" not in shown and time.monotonic() < end:
-            shown += os.read(ours, 4096)
+    output = b""
+    # Reading at the end of a terminal raises an error.
+    with suppress(OSError):
+        while b"evil" not in output:
+            output += os.read(ours, 4096)
         started.send_signal(signal.SIGINT)
         while piece := os.read(ours, 4096):
-            shown += piece
-    except OSError:
-        # The end of a terminal.
-        pass
+            output += piece
     os.close(ours)
     code, out, _ = wait_for_end(started)
-    text = shown.decode()
+    text = output.decode()
     assert (code, out) == (0, "")
     for words in ("neardup watch in", "duplicates", "saved 20 s of processing, spent", "evil␛[31m.txt = rose.txt"):
         assert words in text
     assert "evil\x1b" not in text
     (last,) = (line for line in text.splitlines() if "stopped: " in line)
-    for words in ("4 files", "4 items", "2 originals", "2 duplicates (50.0%)", "saved 20 s"):
-        assert words in last
+    assert says(last, "4 files", "4 items", "2 originals", "2 duplicates (50.0%)", "saved 20 s")
 
 
 def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
     settings = {"window": "24h", "window_by": "time", "against": "originals"}
     with Store(tmp_path / "news.db", StoreIdentity(load_recipe("ddd").fingerprint, settings)):
-        message = refused("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+        message = refused(*WATCH, *FAST)
     assert says(message, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
     assert not Path("out").exists()
 
@@ -159,7 +130,9 @@ def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_refusals(arguments: list[str], parts: tuple[str, ...], inbox: Path) -> None:
+def test_folders_and_options_that_do_not_fit_are_refused(
+    arguments: list[str], parts: tuple[str, ...], inbox: Path
+) -> None:
     words = [*arguments]
     for option, value in (("--store", "news.db"), ("--originals", "out")):
         words += [] if option in arguments else [option, value]
@@ -181,3 +154,122 @@ def test_pages_can_be_compared_whole(inbox: Path) -> None:
         log_events = events(result.stderr)
         assert log_events[-1]["duplicates"] == duplicates
         assert log_events[-1]["items"] == 2
+
+
+def rows(*options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in neardup("stopped", "news.db", "--json", *options).stdout.splitlines()]
+
+
+def test_stopped_lists_each_duplicate_with_its_reason(judged: Path) -> None:
+    found = rows()
+    assert [(row["id"], row["of"], row["kind"], row["file"]) for row in found] == [
+        ("wire/again.txt", "fox.txt", "near", "wire/again.txt"),
+        ("x", "rose.txt", "near", "more.jsonl"),
+        ("y", "rose.txt", "near", "more.jsonl"),
+    ]
+    assert all(0.7 <= row["similarity"] < 1 for row in found)
+    line = neardup("stopped", "news.db").stdout.splitlines()[0]
+    assert says(line, found[0]["time"], "near", f"{found[0]['similarity']:.4f}", "wire/again.txt repeats fox.txt")
+    assert len(rows("--today")) == 3
+    tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
+    assert rows("--since", tomorrow) == []
+    stderr = neardup("stopped", "news.db", "--since", tomorrow).stderr
+    assert says(stderr, f"0 items stopped since {tomorrow}T00:00:00Z", "the time of the item itself")
+    assert len(rows("--since", "2024-01-01")) == 3
+
+
+def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(judged: Path) -> None:
+    stderr = neardup("release", "news.db", "wire/again.txt", "--by", "ann").stderr
+    assert says(stderr, "wire/again.txt", "original", "out/wire/again.txt")
+    assert Path("out/wire/again.txt").read_text() == f"{FOX} today"
+    assert not list(Path("dup").rglob("again.txt*"))
+    assert [row["id"] for row in rows()] == ["x", "y"]
+    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt' was released already by ann at 20")
+    assert says(refused("release", "news.db", "fox.txt"), "'fox.txt' was not stopped: it is an original")
+    (judged / "third.txt").write_text(f"{FOX} today")
+    neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
+    assert rows()[-1] | {"time": ""} == {
+        "id": "third.txt",
+        "kind": "exact",
+        "of": "wire/again.txt",
+        "similarity": 1.0,
+        "time": "",
+        "file": "third.txt",
+    }
+
+
+def test_a_released_item_of_a_file_of_several_is_written_to_one_of_its_own(judged: Path) -> None:
+    neardup("release", "news.db", "y")
+    assert json.loads(Path("out/more.jsonl").read_text()) == {"id": "y", "text": f"{ROSE} and again"}
+    neardup("release", "news.db", "x")
+    assert json.loads(Path("out/more~2.jsonl").read_text())["id"] == "x"
+    assert [row["id"] for row in rows()] == ["wire/again.txt"]
+
+
+def test_items_that_cannot_be_released_are_refused(judged: Path) -> None:
+    Path("dup/wire/again.txt").unlink()
+    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "dup", "any more")
+    assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
+    assert says(refused("release", "none.db", "x"), "none.db", "not a store")
+    assert says(refused("stopped", "in/none.db"), "none.db", "not a store")
+    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "not a time")
+    assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
+    assert len(rows()) == 3
+    assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
+
+
+def test_a_running_watcher_releases_items_and_a_signal_ends_it_with_0(judged: Path) -> None:
+    started = start_process(*WATCH, "--duplicates", "dup", *FAST)
+    (judged / "late.txt").write_text(FOX)
+    end = time.monotonic() + NEVER
+    while len(rows()) < 4:
+        assert started.poll() is None, wait_for_end(started)
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert says(neardup("report", "news.db", "-o", "page.html").stderr, "6 items", "4 duplicates", "page.html")
+    page = Path("page.html").read_text("utf-8")
+    assert "neardup report news.db -o page.html" in Markup(page).text
+    assert "wire/again.txt" in page
+    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is now an original", "out/more.jsonl")
+    assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
+    assert "x" not in [row["id"] for row in rows()]
+    started.send_signal(signal.SIGTERM)
+    code, out, err = wait_for_end(started)
+    *_, stopping, stopped = events(err)
+    assert (code, out, stopping["event"], stopped["event"]) == (0, "", "stopping", "stopped")
+    (released,) = (event for event in events(err) if event["event"] == "released")
+    assert (released["id"], released["by"], Path(released["file"]).name) == ("x", "ann", "more.jsonl")
+    # Nobody holds the store any more: another run goes on, and a report is replaced.
+    assert {path.name for path in Path().glob("news.db*")} == {"news.db", "news.db.lock"}
+    (judged / "rose-again.txt").write_text(ROSE)
+    neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
+    assert says(neardup("report", "news.db", "-o", "page.html").stderr, "7 items", "4 duplicates")
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("-o", "page.htm"), ("page.htm ", ".html")),
+        (("-o", "none/page.html"), ("folder none ", "exist", "make it")),
+        (("-o", "in/page.html"), ("in/page.html", "is inside", "in:")),
+        (("-o", "mine.html"), ("mine.html", "exists", "--force")),
+        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
+    ],
+)
+def test_reports_that_cannot_be_written_are_refused(
+    judged: Path, options: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    Path("mine.html").write_text("mine")
+    assert says(refused("report", "news.db", *options), *parts)
+    assert Path("mine.html").read_text() == "mine"
+    assert not list(Path().glob("page*"))
+
+
+def test_a_file_that_is_no_store_is_refused(judged: Path) -> None:
+    assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "not a store")
+    assert says(refused("report", "out/fox.txt", "-o", "page.html"), "out/fox.txt")
+
+
+def test_missing_chart_packages_are_reported(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")

@@ -76,3 +76,15 @@ def full_mask(corpus: Corpus) -> np.ndarray:
 
 def read_quarantine(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write_damaged_group(path: Path) -> list[str]:
+    """Write a Parquet file of three groups of 100 rows, the second of which cannot be read; return all texts."""
+    texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 200] = bytes(200)
+    path.write_bytes(data)
+    return texts

@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from input_files import CODECS, ROWS, compress, encode_rows, read_quarantine, texts_of, write_input
+from input_files import CODECS, ROWS, compress, encode_rows, read_quarantine, texts_of, write_damaged_group, write_input
 from sentences import says
 
 from neardup import errors
-from neardup.documents import open_corpus
+from neardup.documents import join_ids, open_corpus
 from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
+from neardup.documents.inputs import discover
 from neardup.documents.jsonlines import JsonLines, json_source
 from neardup.documents.records import ReadOptions, split_chunk
 from neardup.documents.rejected import TornFile
@@ -124,10 +125,7 @@ ODD_ROWS = st.sampled_from(
 
 @pytest.mark.parametrize("codec", CODECS)
 @MANY
-@given(
-    rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))),
-    block=st.integers(1, 200),
-)
+@given(rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))), block=st.integers(1, 200))
 def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
     codec: str, rows: list[tuple[Any, Any]], block: int
 ) -> None:
@@ -234,24 +232,18 @@ ODD_LINES = [
 
 
 def read_json(path: Path) -> list[Any]:
-    source = json_source(input_file(path), None)
+    source = json_source(discover([path], [], "")[0], None)
     options = ReadOptions("text", "id")
-    seen: list[Any] = []
+    read: list[Any] = []
     for part in source.chunks(options):
         batch, faults = split_chunk(part, options, 0)
         keys = [str(key) for key in batch.ids.to_pylist()]
-        seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
-        seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in faults])
-    return seen
+        read.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
+        read.append([(fault.row, fault.reason, fault.line, fault.record) for fault in faults])
+    return read
 
 
-def input_file(path: Path) -> Any:
-    from neardup.documents.inputs import discover
-
-    return discover([path], [], "")[0]
-
-
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4))
 def test_block_and_record_parsers_of_json_agree(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -285,8 +277,6 @@ def test_order_values_stay_numbers_beside_a_broken_line(tmp_path: Path, broken: 
 
 
 def test_mixed_ids_become_strings(tmp_path: Path) -> None:
-    from neardup.documents import join_ids
-
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n{"text": "c", "id": 2.50}\n')
     with open_corpus([path]) as corpus:
@@ -364,14 +354,8 @@ def test_an_unreadable_file_among_others_is_rejected(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_row_group_is_rejected(tmp_path: Path) -> None:
-    texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False)
-    chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
-    data = bytearray(path.read_bytes())
-    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
-    data[middle : middle + 200] = bytes(200)
-    path.write_bytes(data)
+    texts = write_damaged_group(path)
     quarantine = tmp_path / "quarantine.jsonl"
     with open_corpus([path], quarantine=str(quarantine), allow_torn=True) as corpus:
         assert texts_of(corpus) == texts[:100] + texts[200:]
@@ -402,7 +386,7 @@ def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
             corpus.reject([1, 5], "id occurred before")
 
 
-def test_a_second_scan_starts_again_from_zero(tmp_path: Path) -> None:
+def test_a_second_scan_counts_from_zero(tmp_path: Path) -> None:
     path, quarantine = tmp_path / "a.jsonl", tmp_path / "quarantine.jsonl"
     path.write_text('{"text": "a"}\nnonsense\n')
     with open_corpus([path], quarantine=str(quarantine)) as corpus:

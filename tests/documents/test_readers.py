@@ -1,3 +1,5 @@
+"""Inputs: every format, codec and source gives the same documents; what cannot be read is refused."""
+
 from __future__ import annotations
 
 import io

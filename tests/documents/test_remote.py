@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
+from commands import neardup, refused, start_process, wait_for_end
 from input_files import ROWS, encode_rows
 from pyarrow import fs
 from sentences import says
@@ -28,12 +28,12 @@ import neardup as nd
 from neardup.documents import check_output, open_writer, output, write_table
 from neardup.errors import OutputError
 
-_WAITED = 120
+_MAX_SECONDS = 120
 
 
-def need(package: str, what: str) -> None:
+def require_package(package: str, name: str) -> None:
     if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{what} is not installed")
+        pytest.skip(f"{name} is not installed")
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def serving(*arguments: str) -> Iterator[int]:
     command = [sys.executable, "-W", "ignore", "-m", *arguments, str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
-            for _ in range(10 * _WAITED):
+            for _ in range(10 * _MAX_SECONDS):
                 with socket.socket() as client:
                     if client.connect_ex(("127.0.0.1", port)) == 0:
                         break
@@ -57,7 +57,7 @@ def serving(*arguments: str) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    need("moto", "moto, an S3 server,")
+    require_package("moto", "moto, an S3 server,")
     with serving("moto.server", "-H", "127.0.0.1", "-p") as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -84,30 +84,17 @@ def names(store: Any) -> list[str]:
     return sorted(info.path for info in store.get_file_info(fs.FileSelector("shelf", recursive=True)) if info.is_file)
 
 
-def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "neardup", *arguments]
-    return subprocess.run(whole, capture_output=True, text=True, check=False, env=os.environ | settings)
-
-
 def test_an_s3_store_is_read_and_written(store: Any, tmp_path: Path) -> None:
-    rows = [*ROWS, {**ROWS[3], "id": 99}]
-    for suffix in (".jsonl", ".parquet"):
-        with store.open_output_stream(f"shelf/in/rows{suffix}") as file:
-            file.write(encode_rows(rows, suffix))
-    whole = ["dedup", "s3://shelf/in/rows.jsonl", "--duplicates", "s3://shelf/out/gone.csv", "--threshold", "1"]
-    done = command(*whole, "-o", "s3://shelf/out/kept.jsonl.gz")
-    assert done.returncode == 0, done.stderr
-    local = command(
-        *whole[:2], *whole[4:], "-o", str(tmp_path / "kept.jsonl.gz"), "--duplicates", str(tmp_path / "g.csv")
-    )
-    assert local.returncode == 0, local.stderr
-    assert content(store, "shelf/out/kept.jsonl.gz") == (tmp_path / "kept.jsonl.gz").read_bytes()
-    assert content(store, "shelf/out/gone.csv") == (tmp_path / "g.csv").read_bytes()
-    again = command(*whole, "-o", "s3://shelf/out/kept.jsonl.gz")
-    assert again.returncode == 2
-    assert again.stderr.count("\n") == 1
-    assert says(again.stderr, "exists", "--force")
-    assert command(*whole, "-o", "s3://shelf/out/kept.jsonl.gz", "--force").returncode == 0
+    with store.open_output_stream("shelf/in/rows.jsonl") as file:
+        file.write(encode_rows([*ROWS, {**ROWS[3], "id": 99}], ".jsonl"))
+    command = ("dedup", "s3://shelf/in/rows.jsonl", "--threshold", "1")
+    remote = ("-o", "s3://shelf/out/kept.jsonl.gz", "--duplicates", "s3://shelf/out/gone.csv")
+    neardup(*command, *remote)
+    neardup(*command, "-o", tmp_path / "kept.jsonl.gz", "--duplicates", tmp_path / "gone.csv")
+    for name in ("kept.jsonl.gz", "gone.csv"):
+        assert content(store, f"shelf/out/{name}") == (tmp_path / name).read_bytes()
+    assert says(refused(*command, *remote), "exists", "--force")
+    neardup(*command, *remote, "--force")
 
 
 def test_a_folder_in_a_store_gets_a_file_for_each_input(store: Any, tmp_path: Path) -> None:
@@ -154,7 +141,7 @@ def test_a_failed_upload_removes_the_other_files_of_a_folder(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "parts"),
     [
         ("s3://nowhere/kept.jsonl", ("bucket nowhere", "make it")),
         ("s3://shelf/kept", ("no suffix", ".jsonl")),
@@ -163,15 +150,15 @@ def test_a_failed_upload_removes_the_other_files_of_a_folder(
         ("s3://shelf/in/rows.jsonl", ("is an input",)),
     ],
 )
-def test_places_that_cannot_be_written_are_refused(store: Any, name: str, said: tuple[str, ...]) -> None:
+def test_places_that_cannot_be_written_are_refused(store: Any, name: str, parts: tuple[str, ...]) -> None:
     with pytest.raises(OutputError) as caught:
         check_output(name, ["s3://shelf/in/rows.jsonl"])
-    assert says(caught.value, *said)
+    assert says(caught.value, *parts)
     assert "\n" not in str(caught.value)
 
 
 def test_a_google_store_is_read_and_written() -> None:
-    need("gcp_storage_emulator", "gcp-storage-emulator, a server of Google's storage,")
+    require_package("gcp_storage_emulator", "gcp-storage-emulator, a server of Google's storage,")
     options = ("start", "--host", "127.0.0.1", "--in-memory", "--default-bucket", "shelf", "--port")
     with serving("gcp_storage_emulator", *options) as port:
 
@@ -203,44 +190,44 @@ class Hub(BaseHTTPRequestHandler):
     """What the Hub answers about one data set: its tree, bytes of a file, and commits of others."""
 
     protocol_version, api = "HTTP/1.1", "/api/datasets/me/news"
-    held: ClassVar[dict[str, bytes]] = {"in/rows.jsonl": encode_rows(ROWS, ".jsonl")}
+    files: ClassVar[dict[str, bytes]] = {"in/rows.jsonl": encode_rows(ROWS, ".jsonl")}
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
         place = path.removeprefix("/datasets/me/news/resolve/main/")
         if path == self.api:
-            self._say(200, {"id": "me/news", "sha": "a" * 40, "siblings": [], "tags": []})
+            self._answer(200, {"id": "me/news", "sha": "a" * 40, "siblings": [], "tags": []})
         elif path.startswith(f"{self.api}/tree/main"):
             tree = list(self._tree(path.removeprefix(f"{self.api}/tree/main").strip("/")))
-            self._say(200 if tree else 404, tree or {})
-        elif place in self.held:
+            self._answer(200 if tree else 404, tree or {})
+        elif place in self.files:
             begin, end = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            part, size = self.held[place][begin : end + 1], len(self.held[place])
-            self._say(206, part, f"bytes {begin}-{begin + len(part) - 1}/{size}")
+            part, size = self.files[place][begin : end + 1], len(self.files[place])
+            self._answer(206, part, f"bytes {begin}-{begin + len(part) - 1}/{size}")
         else:
-            self._say(404, {})
+            self._answer(404, {})
 
     def _tree(self, folder: str) -> Iterator[dict[str, Any]]:
         start = f"{folder}/" if folder else ""
-        for place in self.held:
+        for place in self.files:
             name, *below = place.removeprefix(start).split("/")
             if place.startswith(start):
-                what = {"type": "directory", "size": 0} if below else {"type": "file", "size": len(self.held[place])}
+                what = {"type": "directory", "size": 0} if below else {"type": "file", "size": len(self.files[place])}
                 yield what | {"oid": "b" * 40, "path": start + name}
 
     def do_POST(self) -> None:
         lines = [json.loads(line) for line in self.rfile.read(int(self.headers["Content-Length"])).splitlines()]
         if self.path == f"{self.api}/preupload/main":
             files = [{"path": file["path"], "uploadMode": "regular"} for file in lines[0]["files"]]
-            self._say(200, {"files": [file | {"shouldIgnore": False} for file in files]})
+            self._answer(200, {"files": [file | {"shouldIgnore": False} for file in files]})
             return
         for line in lines:
             if line["key"] == "file":
-                self.held[line["value"]["path"]] = b64decode(line["value"]["content"])
-        self._say(200, {"success": True, "commitOid": "d" * 40, "commitUrl": f"http://hub/{'d' * 40}"})
+                self.files[line["value"]["path"]] = b64decode(line["value"]["content"])
+        self._answer(200, {"success": True, "commitOid": "d" * 40, "commitUrl": f"http://hub/{'d' * 40}"})
 
-    def _say(self, code: int, said: Any, part: str = "") -> None:
-        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    def _answer(self, code: int, content: Any, part: str = "") -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         if code == 404:
@@ -250,28 +237,29 @@ class Hub(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *said: object) -> None:
+    def log_message(self, *details: object) -> None:
         """Say nothing."""
 
 
 def test_the_hub_is_read_and_written(tmp_path: Path) -> None:
-    need("huggingface_hub", "huggingface_hub")
+    require_package("huggingface_hub", "huggingface_hub")
     rows = tmp_path / "rows.jsonl"
-    rows.write_bytes(Hub.held["in/rows.jsonl"])
+    rows.write_bytes(Hub.files["in/rows.jsonl"])
     with nd.dedup_files(rows, ids="rows") as result:
         result.write(tmp_path / "expected.jsonl")
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()
-        here = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path), "HF_TOKEN": "a"}
+        # The library reads these once, when it is imported.
+        settings = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path), "HF_TOKEN": "a"}
         places = "hf://datasets/me/news/in", "-o", "hf://datasets/me/news/out/kept.jsonl"
-        done = command("dedup", *places, "--ids", "rows", **here)
+        code, _, err = wait_for_end(start_process("dedup", *places, "--ids", "rows", env=settings))
         hub.shutdown()
-    assert done.returncode == 0, done.stderr
-    assert Hub.held.pop("out/kept.jsonl") == (tmp_path / "expected.jsonl").read_bytes()
+    assert code == 0, err
+    assert Hub.files.pop("out/kept.jsonl") == (tmp_path / "expected.jsonl").read_bytes()
 
 
 def test_an_upload_that_a_python_filesystem_truncates_is_an_error() -> None:
-    need("fsspec", "fsspec")
+    require_package("fsspec", "fsspec")
     fsspec: Any = importlib.import_module("fsspec")
     memory: Any = importlib.import_module("fsspec.implementations.memory")
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from input_files import compress
+from input_files import compress, encode_rows, write_damaged_group
 
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
@@ -41,13 +41,10 @@ def read_tasks(path: Path, size: int | None, **options: Any) -> tuple[Records, l
         for task in tasks:
             reading = TaskReader(task, corpus.read_options, str(path.parent))
             for batch in reading.batches():
-                ids: list[Any] = (
-                    [None] * len(batch.rows) if batch.ids is None else batch.ids.cast(pa.string()).to_pylist()
-                )
-                order: list[Any] = (
-                    [None] * len(batch.rows) if batch.order is None else batch.order.cast(pa.string()).to_pylist()
-                )
-                documents += zip((batch.rows + rows).tolist(), batch.texts.to_pylist(), ids, order, strict=True)
+                nulls = pa.nulls(len(batch.rows), pa.string())
+                columns = [nulls if column is None else column.cast(pa.string()) for column in (batch.ids, batch.order)]
+                places = (batch.rows + rows).tolist()
+                documents += zip(places, *(column.to_pylist() for column in (batch.texts, *columns)), strict=True)
             faults += [shift_fault(fault, rows, lines) for fault in reading.faults]
             rows, lines = rows + reading.rows, lines + reading.lines
     return Records(documents, faults, rows), tasks
@@ -83,7 +80,7 @@ LINES = st.one_of(
 
 @given(st.lists(LINES, min_size=1, max_size=14), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 90))
 @example([json_object("雪" * 30, 1)] * 3, True, False, True, 1)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_division_of_json_lines_gives_the_records_of_the_whole_file(
     tmp_path: Path, lines: list[bytes], mark: bool, returns: bool, ended: bool, size: int
 ) -> None:
@@ -126,12 +123,7 @@ def test_any_division_of_row_groups_gives_the_records_of_the_whole_file(
 
 def test_a_damaged_row_group_is_reported_with_its_number_and_rows(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
-    table = {"id": list(range(300)), "text": [f"text {number} " * 20 for number in range(300)]}
-    pq.write_table(pa.table(table), path, row_group_size=100, compression="zstd", use_dictionary=False)
-    begin = pq.ParquetFile(path).metadata.row_group(1).column(1).data_page_offset
-    data = bytearray(path.read_bytes())
-    data[begin : begin + 60] = b"\xff" * 60
-    path.write_bytes(data)
+    write_damaged_group(path)
     whole, _ = read_tasks(path, 1 << 30)
     parts, tasks = read_tasks(path, 1)
     assert len(tasks) == 3
@@ -144,18 +136,8 @@ def test_a_damaged_row_group_is_reported_with_its_number_and_rows(tmp_path: Path
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet.gz", "a.csv", "a.arrow"])
 def test_files_that_cannot_be_divided_are_one_task(tmp_path: Path, name: str) -> None:
     rows = [{"id": number, "text": f"text {number}\nof two lines"} for number in range(40)]
-    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    table, sink = pa.Table.from_pylist(rows), pa.BufferOutputStream()
-    if ".parquet" in name:
-        pq.write_table(table, sink, row_group_size=10)
-    elif ".arrow" in name:
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=10)
-    elif ".csv" in name:
-        sink.write(b"id,text\n" + b"".join(b'%d,"text\nof two lines"\n' % number for number in range(40)))
-    else:
-        sink.write(lines)
-    (tmp_path / name).write_bytes(compress(bytes(sink.getvalue()), "".join(Path(name).suffixes[1:])))
+    suffix, codec = Path(name).suffixes[0], "".join(Path(name).suffixes[1:])
+    (tmp_path / name).write_bytes(compress(encode_rows(rows, suffix, group=10), codec))
     parts, [task] = read_tasks(tmp_path / name, 16)
     assert task.span is None
     assert parts.rows == 40

@@ -1,3 +1,5 @@
+"""Data in memory: every form of texts and tables is read; other data is refused."""
+
 from __future__ import annotations
 
 import warnings

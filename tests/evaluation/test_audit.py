@@ -1,19 +1,24 @@
-"""Audits of whole results: the sample, figures beside the truth where all is judged, and the page that asks them."""
+"""Audits: the sample, figures that equal the truth where all pairs are judged, the labelling session, and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import browser
 import numpy as np
 import pytest
+from page_markup import Markup, check_loads_nothing
 from sentences import says
 from simple_classifiers import make_classifier
 
+import neardup as nd
 from neardup.classifier.classifier import Classifier
-from neardup.documents import corpus_of
-from neardup.evaluation.audit import Audit, Sample, draw_sample
+from neardup.documents import corpus_of, open_corpus
+from neardup.errors import OutputError, RecipeError
+from neardup.evaluation.audit import Audit, Sample, draw_sample, select_examples
 from neardup.evaluation.population import Vote, read_votes, store_votes
 from neardup.evaluation.scores import Figure
 from neardup.labelling.index import LabelIndex
@@ -24,6 +29,7 @@ from neardup.recipe import Recipe
 
 FAMILIES = 14
 WORDS = [f"word{i:03d}" for i in range(300)]
+Pair = tuple[str, str]
 
 
 def texts() -> dict[str, list[str]]:
@@ -40,244 +46,326 @@ def texts() -> dict[str, list[str]]:
 
 
 DATA = texts()
-PLACE = {name: at for at, name in enumerate(DATA["id"])}
-#: The id where each text comes first.
+POSITION = {name: at for at, name in enumerate(DATA["id"])}
+#: The first id with each text.
 FIRST = {name: DATA["id"][DATA["text"].index(text)] for name, text in zip(*DATA.values(), strict=True)}
+SETS = Recipe(features="words:2", threshold=0.6)
 
 
-def duplicates(one: str, other: str) -> bool:
-    """What a person would say: two of a family, unless half of the words or every fifth one differ from both sides."""
+def is_duplicate(one: str, other: str) -> bool:
+    """The truth: two documents of a family, unless half of the words of one are changed."""
     return one.split("-")[0] == other.split("-")[0] and "5" not in (one[-1], other[-1])
 
 
-Pair = tuple[str, str]
-
-
-def distinct(recipe: Recipe, classifier: Classifier | None = None) -> dict[Pair, float]:
-    """The pairs of a run as pairs of ids where their texts come first, without equal texts."""
+def distinct_pairs(recipe: Recipe, classifier: Classifier | None = None) -> dict[Pair, float]:
+    """The similarities of a run's pairs of distinct texts, by the first ids with these texts."""
     result = run(corpus_of(DATA), recipe, classifier=classifier, pairs_per_document=None)
     found = {}
     for left, right, similarity in result.pairs:
-        one, other = sorted((FIRST[left], FIRST[right]), key=PLACE.__getitem__)
+        one, other = sorted((FIRST[left], FIRST[right]), key=POSITION.__getitem__)
         if one != other:
             found[one, other] = similarity
     return found
 
 
-def votes(pairs: dict[Pair, Any], says: Callable[[str, str], bool] = duplicates) -> list[Vote]:
-    return [(PLACE[one], PLACE[other], "same" if says(one, other) else "different") for one, other in pairs]
+def votes(pairs: Iterable[Pair], truth: Callable[[str, str], bool] = is_duplicate) -> list[Vote]:
+    return [(POSITION[one], POSITION[other], "same" if truth(one, other) else "different") for one, other in pairs]
 
 
-def whole(
-    recipe: Recipe | None = None, classifier: Classifier | None = None, candidate_rule: str | None = None
+def draw(
+    sample: int = 10_000,
+    recipe: Recipe | None = SETS,
+    classifier: Classifier | None = None,
+    candidate_rule: str | None = None,
 ) -> Sample:
-    """A sample of everything."""
+    """A sample, by default of all candidates."""
     return draw_sample(
-        corpus_of(DATA), recipe=recipe, classifier=classifier, candidate_rule=candidate_rule, sample=10_000
+        corpus_of(DATA), recipe=recipe, classifier=classifier, candidate_rule=candidate_rule, sample=sample
     )
 
 
-def ids(drawing: Sample) -> list[Pair]:
-    return [(DATA["id"][i], DATA["id"][j]) for i, j in zip(drawing.left, drawing.right, strict=True)]
+def ids(sample: Sample) -> list[Pair]:
+    return [(DATA["id"][i], DATA["id"][j]) for i, j in zip(sample.left, sample.right, strict=True)]
 
 
 WIDE = "jaccard(words:1) >= 0.2"
-RECIPES = {
-    "sets": (Recipe(features="words:2", threshold=0.6), None, Recipe(features="words:2", threshold=0.3)),
-    "a looser candidate rule": (
-        Recipe(features="words:2", threshold=0.6),
-        "0.15",
-        Recipe(features="words:2", threshold=0.15),
-    ),
-    "another candidate rule": (
-        Recipe(features="words:2", threshold=0.6),
-        WIDE,
-        Recipe(features="words:1", threshold=0.2),
-    ),
-    "weights": (
-        Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.7),
-        None,
-        Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.3),
-    ),
-    "two steps": (
-        Recipe(features="words:1", threshold=0.5, second_step="edit >= 0.9"),
-        None,
-        Recipe(features="words:1", threshold=0.3),
-    ),
-    "fingerprints": (
-        Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6),
-        None,
-        Recipe(features="words:1", signature="simhash", measure="hamming", threshold=12),
-    ),
-    "lsh": (
-        Recipe(features="words:2", threshold=0.6, search="lsh", recall=0.5, num_perm=8),
-        None,
-        Recipe(features="words:2", threshold=0.3),
-    ),
-    "one answer": (
-        Recipe(features="checksum", normalize="words", threshold=1.0),
-        WIDE,
-        Recipe(features="words:1", threshold=0.2),
-    ),
-    "distances": (
-        Recipe(features="words:1", measure="euclidean", threshold=3.0),
-        "6",
-        Recipe(features="words:1", measure="euclidean", threshold=6.0),
-    ),
+#: A recipe, the candidate rule, and what the default or the given rule differs in.
+RECIPES: dict[str, tuple[Recipe, str | None, Recipe]] = {
+    name: (recipe, rule, Recipe(**{"features": recipe.features, "measure": recipe.measure} | loose))
+    for name, recipe, rule, loose in (
+        ("sets", SETS, None, {"threshold": 0.3}),
+        ("a looser candidate rule", SETS, "0.15", {"threshold": 0.15}),
+        ("another candidate rule", SETS, WIDE, {"features": "words:1", "threshold": 0.2}),
+        (
+            "weights",
+            Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.7),
+            None,
+            {"weights": "idf", "threshold": 0.3},
+        ),
+        (
+            "two steps",
+            Recipe(features="words:1", threshold=0.5, second_step="edit >= 0.9"),
+            None,
+            {"threshold": 0.3},
+        ),
+        (
+            "fingerprints",
+            Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6),
+            None,
+            {"signature": "simhash", "threshold": 12},
+        ),
+        (
+            "lsh",
+            Recipe(features="words:2", threshold=0.6, search="lsh", recall=0.5, num_perm=8),
+            None,
+            {"threshold": 0.3},
+        ),
+        (
+            "one answer",
+            Recipe(features="checksum", normalize="words", threshold=1.0),
+            WIDE,
+            {"features": "words:1", "threshold": 0.2},
+        ),
+        ("distances", Recipe(features="words:1", measure="euclidean", threshold=3.0), "6", {"threshold": 6.0}),
+    )
 }
 
 
-def check_against_truth(found: Audit, candidates: set[Pair], returned: set[Pair]) -> None:
-    true = {pair for pair in candidates if duplicates(*pair)}
-    assert found.candidates == len(candidates)
-    assert (found.same, found.different, found.missing) == (len(true), len(candidates) - len(true), 0)
-    assert found.own.returned == len(returned)
-    assert found.precision == pytest.approx(Figure(*[len(true & returned) / len(returned)] * 3))
-    assert found.recall == pytest.approx(Figure(*[len(true & returned) / len(true)] * 3))
-    assert found.duplicates == pytest.approx(Figure(*[len(true)] * 3))
-    assert (found.documents, found.copies, found.copy_pairs) == (6 * FAMILIES, FAMILIES, FAMILIES)
-    assert sum(band.pairs for band in found.strata) == sum(band.drawn for band in found.strata) == len(candidates)
-    assert sum(band.pairs for band in found.strata if band.returned) == len(returned)
+def check_truth(audit: Audit, candidates: set[Pair], returned: set[Pair]) -> None:
+    true = {pair for pair in candidates if is_duplicate(*pair)}
+    assert audit.candidates == len(candidates)
+    assert (audit.same, audit.different, audit.missing) == (len(true), len(candidates) - len(true), 0)
+    assert audit.working_point.returned == len(returned)
+    assert audit.precision == pytest.approx(Figure(*[len(true & returned) / len(returned)] * 3))
+    assert audit.recall == pytest.approx(Figure(*[len(true & returned) / len(true)] * 3))
+    assert audit.duplicates == pytest.approx(Figure(*[len(true)] * 3))
+    assert (audit.documents, audit.copies, audit.copy_pairs) == (6 * FAMILIES, FAMILIES, FAMILIES)
+    assert sum(stratum.pairs for stratum in audit.strata) == len(candidates)
+    assert sum(stratum.drawn for stratum in audit.strata) == len(candidates)
+    assert sum(stratum.pairs for stratum in audit.strata if stratum.returned) == len(returned)
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_where_all_is_judged_the_figures_are_the_truth(name: str) -> None:
+def test_figures_equal_the_truth_where_all_candidates_are_judged(name: str) -> None:
     recipe, candidate_rule, loose = RECIPES[name]
-    returned = distinct(recipe)
-    candidates = distinct(loose) | returned
-    drawing = whole(recipe, candidate_rule=candidate_rule)
-    assert set(ids(drawing)) == candidates.keys()
-    found = drawing.audit(drawing.resolve_votes(votes(candidates)))
-    check_against_truth(found, set(candidates), set(returned))
+    returned = distinct_pairs(recipe)
+    candidates = distinct_pairs(loose) | returned
+    sample = draw(recipe=recipe, candidate_rule=candidate_rule)
+    assert set(ids(sample)) == candidates.keys()
+    audit = sample.audit(sample.resolve_votes(votes(candidates)))
+    check_truth(audit, set(candidates), set(returned))
     if name not in ("lsh", "another candidate rule"):
-        for point in found.points:
-            at = found.scale.shown(point.score)
-            close = distinct(recipe.changed(threshold=round(at, 9))) if point.own or name != "one answer" else returned
-            assert point.returned == len(close)
-            true = sum(duplicates(*pair) for pair in close)
-            assert point.precision.value == pytest.approx(true / len(close))
-            assert point.recall.value == pytest.approx(true / found.same)
+        for point in audit.points:
+            pairs = returned
+            if point.is_working_point or name != "one answer":
+                pairs = distinct_pairs(recipe.changed(threshold=round(audit.returned_scale.threshold(point.score), 9)))
+            true = sum(is_duplicate(*pair) for pair in pairs)
+            assert point.returned == len(pairs)
+            assert point.precision.value == pytest.approx(true / len(pairs))
+            assert point.recall.value == pytest.approx(true / audit.same)
 
 
 @pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.5, 60.0)])
-def test_a_classifier_is_judged_among_the_candidates_of_its_rule(cut: float, steep: float) -> None:
+def test_a_classifier_is_audited_among_the_candidates_of_its_rule(cut: float, steep: float) -> None:
     classifier = make_classifier(cut=cut, steep=steep, candidate_rule="jaccard(words:1) >= 0.2")
-    returned = distinct(classifier.recipe, classifier)
-    every = classifier.everything()
-    candidates = distinct(every.recipe, every)
-    drawing = whole(classifier=classifier)
-    assert set(ids(drawing)) == candidates.keys()
-    found = drawing.audit(drawing.resolve_votes(votes(candidates)))
-    check_against_truth(found, set(candidates), set(returned))
-    assert found.scale.name == "probability"
-    for point in found.points:
-        if not point.own:
-            close = {pair for pair, probability in candidates.items() if probability >= point.score}
-            assert point.returned == len(close)
+    returned = distinct_pairs(classifier.recipe, classifier)
+    accepting = classifier.without_cut()
+    candidates = distinct_pairs(accepting.recipe, accepting)
+    sample = draw(recipe=None, classifier=classifier)
+    assert set(ids(sample)) == candidates.keys()
+    audit = sample.audit(sample.resolve_votes(votes(candidates)))
+    check_truth(audit, set(candidates), set(returned))
+    assert audit.returned_scale.name == "probability"
+    for point in audit.points:
+        if not point.is_working_point:
+            assert point.returned == sum(probability >= point.score for probability in candidates.values())
 
 
-def test_pairs_that_a_recipe_returns_below_another_rule_count() -> None:
-    recipe, candidate_rule = Recipe(features="words:2", threshold=0.1), "jaccard(words:2) >= 0.9"
-    found = whole(recipe, candidate_rule=candidate_rule)
-    assert set(ids(found)) == distinct(recipe).keys()
-    assert found.population.returned.all()
+def test_returned_pairs_below_another_candidate_rule_are_candidates() -> None:
+    recipe = SETS.changed(threshold=0.1)
+    sample = draw(recipe=recipe, candidate_rule="jaccard(words:2) >= 0.9")
+    assert set(ids(sample)) == distinct_pairs(recipe).keys()
+    assert sample.population.returned.all()
 
 
-def test_a_sample_is_part_of_a_larger_one_and_does_not_depend_on_the_order_of_documents() -> None:
-    recipe = Recipe(features="words:2", threshold=0.6)
-
+def test_a_larger_sample_contains_a_smaller_one_in_any_order_of_documents() -> None:
     def drawn(data: dict[str, list[str]], sample: int, seed: int = 0, threshold: float = 0.6) -> list[frozenset[str]]:
         found = draw_sample(
-            corpus_of(data), recipe=recipe.changed(threshold=threshold), candidate_rule="0.1", sample=sample, seed=seed
+            corpus_of(data), recipe=SETS.changed(threshold=threshold), candidate_rule="0.1", sample=sample, seed=seed
         )
         sides = zip(found.left.tolist(), found.right.tolist(), strict=True)
-        return [frozenset(map(found.material.id, pair)) for pair in sides]
+        return [frozenset(map(found.reader.id, pair)) for pair in sides]
 
-    one = drawn(DATA, 40)
-    # Of equal texts the first stands for both, so copies are put where they were.
-    order = [at for at in np.random.default_rng(2).permutation(len(PLACE)).tolist() if DATA["id"][at][-1] != "1"]
-    order += [at for at in range(len(PLACE)) if at not in order]
+    pairs = drawn(DATA, 40)
+    # The first of equal texts stands for both, so copies stay behind their originals.
+    order = [at for at in np.random.default_rng(2).permutation(len(POSITION)).tolist() if DATA["id"][at][-1] != "1"]
+    order += [at for at in range(len(POSITION)) if at not in order]
     moved = {name: [column[at] for at in order] for name, column in DATA.items()}
-    assert drawn(moved, 40) == one
-    assert set(one) < set(drawn(DATA, 60))
-    assert set(drawn(DATA, 40, seed=1)) != set(one)
-    kept = set(one) & set(drawn(DATA, 40, threshold=0.7))
-    assert len(kept) > 20
+    assert drawn(moved, 40) == pairs
+    assert set(pairs) < set(drawn(DATA, 60))
+    assert set(drawn(DATA, 40, seed=1)) != set(pairs)
+    assert len(set(pairs) & set(drawn(DATA, 40, threshold=0.7))) > 20
 
 
-def test_labels_of_copies_are_labels_of_their_texts() -> None:
-    drawing = whole(Recipe(features="words:2", threshold=0.6))
-    place = {pair: at for at, pair in enumerate(ids(drawing))}
-    copied = drawing.resolve_votes([(PLACE["0-1"], PLACE["0-3"], "same"), (PLACE["0-0"], PLACE["0-1"], "different")])
-    assert copied.answers[place["0-0", "0-3"]] == "same"
-    assert copied.outside == 0
-    assert copied.counts() == {"same": 1, "": len(place) - 1}
-    both = drawing.resolve_votes([(PLACE["0-0"], PLACE["0-3"], "same"), (PLACE["0-3"], PLACE["0-1"], "different")])
-    assert both.answers[place["0-0", "0-3"]] == "unsure"
-    far = drawing.resolve_votes([(PLACE["0-0"], PLACE["9-0"], "different")])
-    assert (far.outside, set(far.answers)) == (1, {""})
+def test_a_label_of_a_copy_is_a_label_of_its_text() -> None:
+    sample = draw()
+    row = ids(sample).index(("0-0", "0-3"))
+    copied = sample.resolve_votes([(POSITION["0-1"], POSITION["0-3"], "same"), (POSITION["0-0"], 1, "different")])
+    assert (copied.answers[row], copied.outside) == ("same", 0)
+    assert copied.counts() == {"same": 1, "": len(sample.pairs) - 1}
+    tie = sample.resolve_votes([(0, POSITION["0-3"], "same"), (POSITION["0-3"], POSITION["0-1"], "different")])
+    assert tie.answers[row] == "unsure"
+    outside = sample.resolve_votes([(0, POSITION["9-0"], "different")])
+    assert (outside.outside, set(outside.answers)) == (1, {""})
 
 
-def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
-    drawing = draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), sample=60)
-    nothing = drawing.audit(drawing.resolve_votes([]))
+def test_notes_state_missing_unsure_and_unused_labels() -> None:
+    sample = draw(60)
+    nothing = sample.audit(sample.resolve_votes([]))
     assert nothing.precision == nothing.recall == nothing.duplicates == Figure(None, None, None)
     assert says(nothing.notes()[0], "None of the drawn", "judged yet")
-    given = votes(dict.fromkeys(ids(drawing)))
+    given = votes(ids(sample))
     some = [(one, other, "unsure" if at < 3 else answer) for at, (one, other, answer) in enumerate(given[:-2])]
-    found = drawing.audit(drawing.resolve_votes([*some, (PLACE["0-0"], PLACE["9-0"], "different")]))
-    assert (found.missing, found.unsure, found.outside, found.drawn) == (2, 3, 1, 60)
-    notes = " ".join(found.notes())
-    assert says(notes, "2 of the 60", "not judged yet.")
-    assert says(notes, "3 of the 60", "unsure and left out.")
-    assert says(notes, "1 judged pair", "not drawn")
-    assert says(notes, "14 documents", "byte for byte")
-    assert says(notes, "among the candidates", "words:2 (words), jaccard >= 0.3")
-    first = next(at for at, band in enumerate(drawing.strata) if band.returned)
-    inside = [at for at, pair in enumerate(drawing.pairs) if drawing._place[pair] != first]
-    partly = drawing.audit(drawing.resolve_votes([given[at] for at in inside]))
-    assert partly.precision.value is None
-    assert any(note.startswith("Nothing is judged at") for note in partly.notes())
+    audit = sample.audit(sample.resolve_votes([*some, (0, POSITION["9-0"], "different")]))
+    assert (audit.missing, audit.unsure, audit.outside, audit.drawn) == (2, 3, 1, 60)
+    notes = " ".join(audit.notes())
+    assert says(notes, "2 of the 60", "not judged yet.", "3 of the 60", "unsure and left out.")
+    assert says(notes, "1 judged pair was", "not drawn")
+    assert says(notes, "among the candidates", "words:2 (words), jaccard >= 0.3", "14 documents", "byte for byte")
+    first = next(at for at, stratum in enumerate(sample.strata) if stratum.returned)
+    rest = [vote for vote, stratum in zip(given, sample.pair_strata, strict=True) if stratum != first]
+    partial = sample.audit(sample.resolve_votes(rest))
+    assert partial.precision.value is None
+    assert any(note.startswith("No pair is judged at") for note in partial.notes())
 
 
-@pytest.fixture
-def drawing() -> Sample:
-    return draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), sample=25)
-
-
-def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: Sample, tmp_path: Path) -> None:
-    with LabelStore(tmp_path / "audit.db") as store:
-        known = LabelIndex(store, drawing.material)
-        chooser = SampleQueue(drawing, known)
-        session = Session(known, chooser, labeller="ann")
-        asked = []
-        assert chooser.open_pairs == 25
-        state = session.state("ann")
-        assert state["facts"] == []
-        while state["pair"] is not None:
-            one, other = state["pair"]["ids"]
-            asked.append({one, other})
-            state = session.answer("ann", (one, other), "same" if duplicates(one, other) else "different")
-        sides = zip(drawing.left.tolist(), drawing.right.tolist(), strict=True)
-        assert asked == [{DATA["id"][left], DATA["id"][right]} for left, right in sides]
-        assert chooser.open_pairs == 0
-        assert session.state("bob")["pair"] is not None
-        found = drawing.audit(drawing.resolve_votes(store_votes(store.labels, drawing.places)))
-        assert (found.missing, found.same + found.different) == (0, 25)
-        facts = {fact["name"]: fact for fact in session.state("ann")["facts"]}
-        assert facts["precision"]["value"] == f"{found.precision.value:.2f}"
-        assert says(facts["recall"]["meaning"], "duplicates among the candidates", "returned")
-
-
-def test_a_store_is_read_like_a_table_of_labels(drawing: Sample, tmp_path: Path) -> None:
-    path = tmp_path / "audit.db"
+def test_a_session_asks_the_drawn_pairs_in_order_and_shows_the_figures(tmp_path: Path) -> None:
+    sample, path = draw(25), tmp_path / "audit.db"
     with LabelStore(path) as store:
-        known = LabelIndex(store, drawing.material)
-        session = Session(known, SampleQueue(drawing, known))
-        for name, answers in (("ann", ("same", "unsure", "different")), ("bob", ("different", "same", "different"))):
-            for answer in answers:
-                pair = session.state(name)["pair"]["ids"]
-                session.answer(name, (pair[0], pair[1]), answer)
-        votes = list(store_votes(store.labels, drawing.places))
-    assert sorted(read_votes(path, drawing.places)) == sorted(votes)
-    assert drawing.resolve_votes(votes).answers[:4] == ["unsure", "same", "different", ""]
+        index = LabelIndex(store, sample.reader)
+        queue = SampleQueue(sample, index)
+        session = Session(index, queue)
+        asked: list[Pair] = []
+        state = session.state("ann")
+        assert (queue.open_pairs, state["facts"]) == (25, [])
+        while state["pair"] is not None:
+            asked.append(tuple(state["pair"]["ids"]))
+            state = session.answer("ann", asked[-1], "same" if is_duplicate(*asked[-1]) else "different")
+        assert [set(pair) for pair in asked] == [set(pair) for pair in ids(sample)]
+        assert queue.open_pairs == 0
+        audit = sample.audit(sample.resolve_votes(store_votes(store.labels, sample.positions)))
+        assert (audit.missing, audit.same + audit.different) == (0, 25)
+        facts = {fact["name"]: fact for fact in state["facts"]}
+        assert facts["precision"]["value"] == f"{audit.precision.value:.2f}"
+        assert says(facts["recall"]["meaning"], "duplicates among the candidates", "returned")
+        # A second labeller, who is sure of one pair and contradicts the other.
+        opposite = "different" if is_duplicate(*asked[1]) else "same"
+        for answer in ("unsure", opposite):
+            pair = session.state("bob")["pair"]["ids"]
+            session.answer("bob", tuple(pair), answer)
+        found = list(store_votes(store.labels, sample.positions))
+    assert sorted(read_votes(path, sample.positions)) == sorted(found)
+    answers = sample.resolve_votes(found).answers
+    assert answers[:2] == ["same" if is_duplicate(*asked[0]) else "different", "unsure"]
+    assert "" not in answers
+
+
+EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    return draw(90, candidate_rule="0.15")
+
+
+def labelled(sample: Sample, max_examples: int = 3) -> Audit:
+    """An audit whose labels are wrong in a third of the families, and unsure for every seventh pair."""
+    found = votes(ids(sample), lambda one, other: is_duplicate(one, other) != (int(one.split("-")[0]) % 3 == 0))
+    labels = sample.resolve_votes(
+        (left, right, "unsure" if at % 7 == 6 else answer) for at, (left, right, answer) in enumerate(found)
+    )
+    return replace(sample.audit(labels), examples=select_examples(sample, labels, max_examples))
+
+
+def test_examples_are_the_misjudged_pairs_that_represent_the_most(sample: Sample) -> None:
+    audit, every, nothing = (labelled(sample, count) for count in (5, 10_000, 0))
+    assert audit.examples is not None
+    assert every.examples is not None
+    assert nothing.examples is not None
+    returned = dict(zip(ids(sample), sample.population.returned[sample.pairs].tolist(), strict=True))
+    strata = dict(zip(ids(sample), sample.pair_strata.tolist(), strict=True))
+    score = dict(zip(ids(sample), sample.population.score[sample.pairs].tolist(), strict=True))
+    for kind, answer in (("wrong", "different"), ("missed", "same"), ("unsure", "unsure")):
+        pairs = every.examples.pairs[kind]
+        assert audit.examples.totals[kind] == len(pairs) > 0
+        assert audit.examples.pairs[kind] == pairs[:5]
+        assert nothing.examples.pairs[kind] == []
+        assert [pair.weight for pair in pairs] == sorted((pair.weight for pair in pairs), reverse=True)
+        for pair in pairs:
+            key = pair.left.id, pair.right.id
+            stratum = audit.strata[strata[key]]
+            assert pair.weight == pytest.approx(0 if kind == "unsure" else stratum.pairs / stratum.judged)
+            assert (pair.answer, pair.returned, pair.score) == (answer, returned[key], score[key])
+            assert kind == "unsure" or pair.returned == (kind == "wrong")
+            assert pair.left.text == DATA["text"][POSITION[pair.left.id]]
+    assert sum(every.examples.totals.values()) <= 90
+    with pytest.raises(RecipeError) as caught:
+        labelled(sample, -1)
+    assert says(caught.value, "-1 pairs", "below 0")
+
+
+def test_a_page_shows_figures_notes_and_examples(sample: Sample) -> None:
+    audit = labelled(sample)
+    html = audit.to_html(command="neardup audit <in>")
+    page = Markup(html)
+    check_loads_nothing(page)
+    headings = "Returned, but judged different", "Judged the same, but not returned", "Unsure"
+    sentences = "3 of ", "represents about", "documents in memory", *audit.notes()
+    for words in ("How good is this result?", "neardup audit <in>", *headings, *sentences):
+        assert words in page.text
+    # One form of a share: in a tile, in the table of thresholds, and in what was audited.
+    assert html.count(f"{audit.precision.value:.1%}") >= 3
+    assert f"{audit.precision.value:.3f}" not in html
+    assert "stratum" not in html
+
+
+def test_a_page_names_its_files(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with open_corpus([str(path)]) as corpus:
+        sample = draw_sample(corpus, recipe=SETS, sample=60)
+        page = sample.audit(sample.resolve_votes([])).to_html()
+    assert str(path) in page[page.index("<header") : page.index("</header>")]
+
+
+def test_a_page_shows_hostile_documents_as_text(tmp_path: Path) -> None:
+    texts = {
+        "id": [EVIL, "b", "c", "d"],
+        "text": [f"{EVIL} a rose is a rose", f"{EVIL} a rose is a tulip", "الورد ورد وهو ورد", "الورد ورد وهو زنبق"],
+    }
+    labels = [(EVIL, "b", 0), ("c", "d", "?")]
+    audit = nd.audit(texts, labels, features="words:1", threshold=0.4, candidate_rule=0.2)
+    assert audit.examples is not None
+    audit.write(tmp_path / "page.html")
+    audit.write(tmp_path / "all.json")
+    assert json.loads((tmp_path / "all.json").read_text())["drawn"] == 2
+    for name, message in (("page.html", "exists: choose another name"), ("page.txt", "has no format of an audit")):
+        with pytest.raises(OutputError, match=message):
+            audit.write(tmp_path / name)
+    with browser.opened(tmp_path / "page.html", width=360) as view:
+        for details in view.locator("main details").all():
+            details.evaluate("one => one.open = true")
+        assert view.evaluate("window.harm") is None
+        assert view.locator("img").count() == 0
+        assert "<script>window.harm=1</script>" in view.inner_text("#pairs")
+        assert view.locator('#pairs [dir="rtl"]').count() > 0
+        assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_page_is_searched_in_a_browser(sample: Sample, tmp_path: Path) -> None:
+    labelled(sample, 20).write(tmp_path / "page.html")
+    with browser.opened(tmp_path / "page.html", dark=True) as view:
+        view.fill("#pairs-search", view.locator("#pairs details summary bdi").first.inner_text())
+        view.locator("#pairs output:not(:empty)").wait_for()
+        assert 0 < view.locator("#pairs > details:visible").count() < view.locator("#pairs > details").count()

@@ -122,12 +122,12 @@ def test_an_index_equals_all_pairs(
     choices: dict[str, Any] = {"features": "words:1", "measure": measure, "threshold": threshold}
     old = [text for delivery in deliveries for text in delivery]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment, "MOST_FEATURES", largest)
+        patch.setattr(segment, "MAX_FEATURES", largest)
         index = nd.build_index(deliveries[0], Path(folder, "index"), threads=threads, **choices)
         for delivery in deliveries[1:]:
             index = index.add(delivery, threads=threads)
         if compacts:
-            patch.setattr(segment, "MOST_FEATURES", 2 * largest)
+            patch.setattr(segment, "MAX_FEATURES", 2 * largest)
             index = index.compact(threads=threads)
         sets = [naive.grams(text, "words", "words", 1, False) for text in new + old]
         pairs = naive.all_pairs(sets, measure, Fraction(str(threshold)))

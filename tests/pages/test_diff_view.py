@@ -1,4 +1,4 @@
-"""Which words of two texts differ, how they stand side by side, and the few lines that say it."""
+"""Which words of two texts differ, how they stand side by side, and the short description of a change."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from page_markup import Markup
-from sentences import says
 
 from neardup.pages.diff import Mark, ShownDocument, compare_texts, sign_between
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
 from neardup.pages.document_view import View, build_view
-from neardup.pages.html import escape, render_macro
+from neardup.pages.html import render_macro
 from neardup.text.normalize import tokens
 
-#: Words, with all that may stand between them and much that may not be a word at all.
+#: Words, separators, and characters that may be no part of a word.
 PROSE = st.lists(
     st.sampled_from(
         [
@@ -30,36 +28,74 @@ PROSE = st.lists(
 ).map("".join)
 
 
-@example("a", "a a")
-@example("a a. a", "a")
-@given(PROSE, PROSE)
-def test_words_without_a_mark_are_the_same_on_both_sides(left: str, right: str) -> None:
-    found = compare_texts(left, right)
-    kept = [
-        [token.text for token, mark in zip(words, marks, strict=True) if mark == Mark.EQUAL]
-        for words, marks in ((found.left, found.left_marks), (found.right, found.right_marks))
-    ]
-    assert kept[0] == kept[1]
-    assert found.blocks[-1] == (len(found.left), len(found.right), 0)
-    assert sum(block.length for block in found.blocks) == len(kept[0])
+def document(text: str, title: str = "") -> ShownDocument:
+    return ShownDocument("x", title, text)
 
 
-def marked(text: str, other: str) -> list[str]:
+def text_of(markup: str) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", markup))
+
+
+def marked_words(text: str, other: str) -> list[str]:
     found = compare_texts(text, other)
     return [token.text for token, mark in zip(found.left, found.left_marks, strict=True) if mark]
 
 
-def test_words_are_those_of_the_normalizer() -> None:
-    assert marked("The STRASSE is wet, in 1998!", "the Straße -- is 'dry' in 1999") == ["wet", "1998"]
-    assert marked("央行下调十个基点", "央行下调五个基点") == ["十"]
-    assert marked("ลด 0.25", "ขึ้น 0.50")[0] == "ล"
+@example("a", "a a")
+@example("a a. a", "a")
+@given(PROSE, PROSE)
+def test_unmarked_words_are_the_same_on_both_sides(left: str, right: str) -> None:
+    found = compare_texts(left, right)
+    equal = [
+        [token.text for token, mark in zip(words, marks, strict=True) if mark == Mark.EQUAL]
+        for words, marks in ((found.left, found.left_marks), (found.right, found.right_marks))
+    ]
+    assert equal[0] == equal[1]
+    assert found.blocks[-1] == (len(found.left), len(found.right), 0)
+    assert sum(block.length for block in found.blocks) == len(equal[0])
 
 
-def test_a_word_that_both_have_by_chance_is_part_of_the_change() -> None:
+@pytest.mark.parametrize(
+    ("left", "right", "marked"),
+    [
+        # Words are those of the normalizer.
+        ("The STRASSE is wet, in 1998!", "the Straße -- is 'dry' in 1999", ["wet", "1998"]),
+        ("央行下调十个基点", "央行下调五个基点", ["十"]),
+        # An insertion begins with a sentence or a line.
+        (
+            "It rose. The bank saw it. The bank said so. It fell.",
+            "It rose. The bank said so. It fell.",
+            ["the", "bank", "saw", "it"],
+        ),
+        ("of words\na line of wool\na line of words\na line of wool\nend", "of words\na line of wool\nend", None),
+    ],
+)
+def test_the_words_that_differ_are_marked(left: str, right: str, marked: list[str] | None) -> None:
+    assert marked_words(left, right) == (marked or ["a", "line", "of", "words", "a", "line", "of", "wool"])
+
+
+def test_a_word_shared_by_chance_belongs_to_the_change() -> None:
     left = "It was said by one two three in four five six seven that all is well"
     right = "It was said by ten eleven twelve in thirty forty fifty sixty that all is well"
-    assert "in" in marked(left, right)
-    assert "that" not in marked(left, right)
+    assert "in" in marked_words(left, right)
+    assert "that" not in marked_words(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "signs"),
+    [
+        ("It paid $5 each", "It paid £5 each", ["$"]),
+        ("It fell to -5 degrees", "It fell to 5 degrees", ["-"]),
+        ("1.5 pct", "1,5 pct", ["."]),
+        ("It is, he said, “over”.", "It is he said 'over'", []),
+        ("a 1.21-dlr raise", "a 1.21 dlr raise", []),
+    ],
+)
+def test_signs_between_equal_words_count_if_they_change_a_number(left: str, right: str, signs: list[str]) -> None:
+    view = build_view(document(left), document(right))
+    found = [text for row in view.groups[0].rows for text, mark in view.pieces(row)[0] if mark == Mark.BETWEEN]
+    assert found == signs
+    assert (sign_between(" -", "o", "5"), sign_between("-", "o", "5")) == ("-", "")
 
 
 def sides(view: View) -> tuple[str, str]:
@@ -68,13 +104,9 @@ def sides(view: View) -> tuple[str, str]:
     return left, right
 
 
-def shown(text: str, title: str = "") -> ShownDocument:
-    return ShownDocument("x", title, text)
-
-
 @given(PROSE, PROSE)
-def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
-    view = build_view(shown(left), shown(right))
+def test_a_view_loses_and_adds_nothing(left: str, right: str) -> None:
+    view = build_view(document(left), document(right))
     assert sides(view) == (left, right)
     for group in view.groups:
         for row in group.rows:
@@ -83,191 +115,42 @@ def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
             assert all(text for text, _ in pieces)
 
 
-def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
+def test_long_equal_passages_are_folded() -> None:
     sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
     changed = [*sentences[:200], "Here is one that is only on the right.", *sentences[200:]]
     left, right = "  ".join(sentences), "\n".join(changed)
-    view = build_view(shown(left), shown(right))
+    view = build_view(document(left), document(right))
     assert sides(view) == (left, right)
-    groups = view.groups
-    assert [group.folded for group in groups] == [False, True, False, True]
-    assert groups[1].equal
-    words = [[sum(row.words[side] for row in group.rows) for group in groups] for side in (0, 1)]
+    assert [group.folded for group in view.groups] == [False, True, False, True]
+    words = [[sum(row.words[side] for row in group.rows) for group in view.groups] for side in (0, 1)]
+    assert view.groups[1].equal
     assert words[0][1] == words[1][1] > 2000
     assert [sum(counts) for counts in words] == [len(side.words) for side in view.sides]
-    text = "".join(piece for row in groups[2].rows for piece, mark in view.pieces(row)[1] if mark == Mark.CHANGED)
-    assert text == "Here is one that is only on the right"
+    pieces = [piece for row in view.groups[2].rows for piece in view.pieces(row)[1]]
+    assert "".join(text for text, mark in pieces if mark == Mark.CHANGED) == "Here is one that is only on the right"
 
 
-def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
-    def signs(left: str, right: str) -> list[str]:
-        view = build_view(shown(left), shown(right))
-        return [text for row in view.groups[0].rows for text, mark in view.pieces(row)[0] if mark == Mark.BETWEEN]
-
-    assert signs("It paid $5 each", "It paid £5 each") == ["$"]
-    assert signs("It fell to -5 degrees", "It fell to 5 degrees") == ["-"]
-    assert signs("1.5 pct", "1,5 pct") == ["."]
-    assert signs("It is, he said, “over”.", "It is he said 'over'") == []
-    assert signs("a 1.21-dlr raise", "a 1.21 dlr raise") == []
-    assert sign_between(" -", "o", "5") == "-"
-    assert sign_between("-", "o", "5") == ""
-
-
-def test_an_insertion_begins_where_a_sentence_does() -> None:
-    left = "It rose. The bank said so. It fell."
-    assert marked("It rose. The bank saw it. The bank said so. It fell.", left) == ["the", "bank", "saw", "it"]
-    lines = "a line of words\na line of wool\na line of words\n"
-    assert marked(lines + "a line of wool\nend", lines + "end") == ["a", "line", "of", "wool"]
-
-
-words = st.text(st.sampled_from("ab. \n"), max_size=60)
-
-
-class Cells(Markup):
-    """The texts of the cells below the heads, and the marks in them."""
-
-    def __init__(self, text: str) -> None:
-        self.found: dict[str, list[str]] = {"left": [], "right": []}
-        self.marks: list[tuple[str, str]] = []
-        self._side = ""
-        self._depth = 0
-        self._mark = ""
-        super().__init__(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        super().handle_starttag(tag, attrs)
-        kind = dict(attrs).get("class") or ""
-        if tag == "div" and kind.startswith("cell") and "dir" in dict(attrs):
-            self._side = kind.removeprefix("cell ")
-            self.found[self._side].append("")
-        elif tag == "mark":
-            self._mark = kind
-
-    def handle_endtag(self, tag: str) -> None:
-        super().handle_endtag(tag)
-        if tag == "div":
-            self._side = ""
-        elif tag == "mark":
-            self._mark = ""
-
-    def handle_data(self, data: str) -> None:
-        super().handle_data(data)
-        if self._side:
-            self.found[self._side][-1] += data
-            if self._mark:
-                self.marks.append((self._side, data))
-
-
-def called(text: str, name: str = "a") -> ShownDocument:
-    return ShownDocument(name, "", text)
-
-
-@given(words, words)
-def test_both_texts_are_there_from_end_to_end(left: str, right: str) -> None:
-    cells = Cells(side_by_side(called(left), called(right, "b"), words=10_000))
-    assert "".join(cells.found["left"]) == left
-    assert "".join(cells.found["right"]) == right
-
-
-@given(words, st.integers(0, 12))
-def test_what_is_left_out_is_counted(text: str, most: int) -> None:
+@given(st.text(st.sampled_from("ab. \n"), max_size=60), st.integers(0, 12) | st.just(10_000))
+def test_side_by_side_shows_both_texts_and_counts_what_it_leaves_out(text: str, most: int) -> None:
     other = " ".join(reversed(text.split()))
-    found = side_by_side(called(text), called(other, "b"), words=most)
-    cells = Cells(found)
-    rests = re.findall(r'class="rest dim">([^<]*)<', found)
-    both = [sum(int(number) for number in re.findall(r"(\d+) more equal", " ".join(rests)))] * 2
-    both[0] += sum(int(number) for number in re.findall(r"(\d+) more words on the left", " ".join(rests)))
-    both[1] += sum(int(number) for number in re.findall(r"left, (\d+) on the right", " ".join(rests)))
-    for side, whole, missing in zip(("left", "right"), (text, other), both, strict=True):
-        assert len(tokens("\n".join(cells.found[side]))) + missing == len(tokens(whole))
-    assert len(cells.found["left"]) >= 1
-
-
-def test_hostile_texts_stay_texts() -> None:
-    text = "</div><script>alert(1)</script><img src=x> \0 \ud800 &lt;"
-    found = side_by_side(ShownDocument(text, text, text), ShownDocument(text, "", text + " more"))
-    assert not {"script", "img"} & {tag for tag, _ in Markup(found).elements}
-    assert escape("</div><script>alert(1)</script>") in found
-    found.encode("utf-8")
-
-
-def test_a_title_is_not_said_again_where_the_text_begins() -> None:
-    assert (
-        Markup(beginning(ShownDocument("a", "The port", "The port\n\nThe port is open."))).text == "The port is open."
+    markup = side_by_side(document(text), document(other), words=most)
+    cells: dict[str, list[str]] = {"left": [], "right": []}
+    for side, cell in re.findall('<div class="cell (left|right)" dir="[^"]*">(.*?)</div>', markup, re.S):
+        cells[side].append(text_of(cell))
+    rests = " ".join(re.findall(r'class="rest dim">([^<]*)<', markup))
+    equal, *hidden = (
+        sum(map(int, re.findall(pattern, rests)))
+        for pattern in (r"(\d+) more equal", r"(\d+) more words? on the left", r"left, (\d+) on the right")
     )
-    assert Markup(beginning(ShownDocument("a", "The port", "The ports are open."))).text == "The ports are open."
-    assert Markup(beginning(ShownDocument("a", "The port", "The port\n"))).text == "The port"
-    change = describe_change(
-        ShownDocument("a", "The port", "The port\nis open."), ShownDocument("b", "The port", "The port\nis closed.")
-    )
-    assert [(kind, words) for kind, words, _ in change.pieces] == [("equal", "is"), ("del", "open"), ("ins", "closed")]
+    for side, whole, missing in zip(cells, (text, other), hidden, strict=True):
+        assert len(tokens("\n".join(cells[side]))) + missing + equal == len(tokens(whole))
+        assert cells[side]
+        assert most < 10_000 or "".join(cells[side]) == whole
 
 
-def test_empty_lines_at_the_end_of_a_side_can_be_left_out() -> None:
-    look = side_by_side(shown("one fox\n\nand a dog"), shown("one owl\n\nand a dog"))
-    assert look.count('<span class="end">\n\n</span></div>') == 2
-
-
-def texts_of(look: str, tag: str) -> list[str]:
-    return [html.unescape(re.sub("<[^>]*>", "", found)) for found in re.findall(f"<{tag}>(.*?)</{tag}>", look, re.S)]
-
-
-def plain(look: str) -> str:
-    return html.unescape(re.sub("<[^>]*>", "", look))
-
-
-def differ(left: str, right: str) -> str:
-    return render_macro(
-        "change.html", "changed", describe_change(ShownDocument("l", "", left), ShownDocument("r", "", right))
-    )
-
-
-def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
-    words = [f"w{i}" for i in range(60)]
-    other = [*words[:20], "new", *words[21:50], "added", *words[50:]]
-    look = differ(" ".join(words), " ".join(other))
-    assert texts_of(look, "del") == ["w20"]
-    assert texts_of(look, "ins") == ["new", "added"]
-    assert plain(look).split() == [
-        *("…", "w14", "w15", "w16", "w17", "w18", "w19", "w20", "new", "w21", "w22", "w23", "w24", "w25", "w26"),
-        *("…", "w44", "w45", "w46", "w47", "w48", "w49", "added", "w50", "w51", "w52", "w53", "w54", "w55", "…"),
-    ]
-    assert (
-        describe_change(ShownDocument("l", "", " ".join(words)), ShownDocument("r", "", " ".join(other))).passage == 29
-    )
-
-
-def test_long_and_many_changes_are_cut_and_counted() -> None:
-    long = " ".join(f"n{i}" for i in range(100))
-    look = differ("a b c", f"a b c {long}")
-    assert "60 more words" in plain(look)
-    many = [f"w{i}" for i in range(400)]
-    other = [f"x{i}" if i % 20 == 10 else word for i, word in enumerate(many)]
-    look = differ(" ".join(many), " ".join(other))
-    assert len(texts_of(look, "ins")) == 6
-    assert "14 more changes are not shown" in plain(look)
-    assert says(plain(differ("a " * 20_000, "a " * 20_000 + "b")), "the same text,", "as far as")
-    assert len(differ("a" * 50_000, "b" * 50_000)) < 3_000
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "said"),
-    [
-        ("a rose", "a rose", ("the same text",)),
-        ("A rose.", "a  rose!", ("the same words", "another form")),
-        ("", "", ("the same text",)),
-        ("...", "!!", ("the same words", "another form")),
-    ],
-)
-def test_texts_of_the_same_words_say_so(left: str, right: str, said: tuple[str, ...]) -> None:
-    assert says(plain(differ(left, right)), *said)
-
-
-def test_other_directions_and_scripts() -> None:
-    look = differ("صباح يوم الثلاثاء بحضور", "صباح يوم الأربعاء بحضور")
-    assert 'dir="rtl"' in look
-    assert texts_of(look, "ins") == ["الأربعاء"]
-    assert texts_of(differ("火曜日、開いた。", "水曜日、開いた。"), "ins") != []
+def test_empty_lines_at_the_end_of_a_side_are_marked_for_phones() -> None:
+    markup = side_by_side(document("one fox\n\nand a dog"), document("one owl\n\nand a dog"))
+    assert markup.count('<span class="end">\n\n</span></div>') == 2
 
 
 ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from(
@@ -275,9 +158,72 @@ ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from
 )
 
 
+def change_html(left: str, right: str) -> str:
+    return render_macro("change.html", "changed", describe_change(document(left), document(right)))
+
+
 @given(ANY, ANY)
-def test_any_two_texts_are_escaped_and_can_be_written(left: str, right: str) -> None:
-    for look in (differ(left, right), beginning(ShownDocument("x", "", left))):
-        look.encode()
-        assert set(re.findall(r"</?([a-z]+)", look)) <= {"p", "del", "ins", "span", "bdi"}
-        assert not re.search("[\x00-\x08\x0b-\x1f]", look)
+@example("</div><script>alert(1)</script><img src=x> \0 \ud800 &lt;", "more")
+def test_any_texts_are_escaped_and_can_be_encoded(left: str, right: str) -> None:
+    views = (change_html(left, right), beginning(document(left)), side_by_side(document(left, right), document(right)))
+    for markup in views:
+        markup.encode()
+        assert set(re.findall(r"</?([a-z]+)", markup)) <= {*("p", "del", "ins", "span", "bdi"), "div", "strong", "mark"}
+        assert not re.search("[\x00-\x08\x0b-\x1f]", markup)
+
+
+def test_a_title_is_not_repeated_at_the_beginning_of_its_text() -> None:
+    for text, rest in (
+        ("The port\n\nThe port is open.", "The port is open."),
+        ("The ports are open.", "The ports are open."),
+        ("The port\n", "The port"),
+    ):
+        assert text_of(beginning(document(text, "The port"))) == rest
+    change = describe_change(document("The port\nis open.", "The port"), document("The port\nis closed.", "The port"))
+    assert [(kind, words) for kind, words, _ in change.pieces] == [("equal", "is"), ("del", "open"), ("ins", "closed")]
+
+
+def tagged(markup: str, tag: str) -> list[str]:
+    return [text_of(found) for found in re.findall(f"<{tag}>(.*?)</{tag}>", markup, re.S)]
+
+
+def test_changes_stand_among_the_words_around_them() -> None:
+    words = [f"w{i}" for i in range(60)]
+    left, right = " ".join(words), " ".join([*words[:20], "new", *words[21:50], "added", *words[50:]])
+    markup = change_html(left, right)
+    assert (tagged(markup, "del"), tagged(markup, "ins")) == (["w20"], ["new", "added"])
+    assert text_of(markup).split() == [
+        *("…", "w14", "w15", "w16", "w17", "w18", "w19", "w20", "new", "w21", "w22", "w23", "w24", "w25", "w26"),
+        *("…", "w44", "w45", "w46", "w47", "w48", "w49", "added", "w50", "w51", "w52", "w53", "w54", "w55", "…"),
+    ]
+    assert describe_change(document(left), document(right)).passage == 29
+
+
+def test_long_and_many_changes_are_cut_and_counted() -> None:
+    assert "60 more words" in text_of(change_html("a b c", "a b c " + " ".join(f"n{i}" for i in range(100))))
+    many = [f"w{i}" for i in range(400)]
+    markup = change_html(" ".join(many), " ".join(f"x{i}" if i % 20 == 10 else word for i, word in enumerate(many)))
+    assert len(tagged(markup, "ins")) == 6
+    assert "14 more changes are not shown" in text_of(markup)
+    assert "the same text in the first 16,000 characters" in text_of(change_html("a " * 20_000, "a " * 20_000 + "b"))
+    assert len(change_html("a" * 50_000, "b" * 50_000)) < 3_000
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "note"),
+    [
+        ("a rose", "a rose", "the same text"),
+        ("A rose.", "a  rose!", "the same words in another form"),
+        ("", "", "the same text"),
+        ("...", "!!", "the same words in another form"),
+    ],
+)
+def test_texts_without_a_change_say_so(left: str, right: str, note: str) -> None:
+    assert note in text_of(change_html(left, right))
+
+
+def test_a_change_is_written_in_its_direction() -> None:
+    markup = change_html("صباح يوم الثلاثاء بحضور", "صباح يوم الأربعاء بحضور")
+    assert 'dir="rtl"' in markup
+    assert tagged(markup, "ins") == ["الأربعاء"]
+    assert tagged(change_html("火曜日、開いた。", "水曜日、開いた。"), "ins") != []

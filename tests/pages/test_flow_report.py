@@ -1,4 +1,4 @@
-"""Reports of flows: families, pairs and lists from verdicts, beside what a plain look at the verdicts says."""
+"""Reports of flows against plain loops over their verdicts, and their threshold sweep against replays."""
 
 from __future__ import annotations
 
@@ -11,142 +11,134 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simple_classifiers import make_classifier
 
 from neardup.pages.builder import ReportContext, ReportSources, build_report
 from neardup.pages.diff import ShownDocument
-from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Extent, Report
+from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
 from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
+from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of
+from neardup.stream.document import Document
+from neardup.stream.index import Index, latest_time
+from neardup.stream.replay import Item, ReplaySettings
+from neardup.stream.replay_report import find_relaxed_pairs
+from neardup.times import utc
 
 RECIPE = Recipe(features="words:1", threshold=0.5)
 HOUR = 3_600_000_000
 
-#: For each item how far back what it repeats is (0: nothing), and how similar in twentieths.
-verdicts = st.lists(st.tuples(st.integers(0, 6), st.integers(10, 20)), max_size=40)
 
-
-def flow_of(drawn: list[tuple[int, int]], *, before: int = 0) -> Verdicts:
-    of = [at - back if 0 < back <= at else ORIGINAL for at, (back, _) in enumerate(drawn)]
-    near = np.array([share / 20 if of[at] >= 0 else 0.0 for at, (_, share) in enumerate(drawn)])
+def flow_of(drawn: list[tuple[int, int]], *, earlier: int = 0) -> Verdicts:
+    """Return verdicts: for each item how far back its keeper is (0: none), and the similarity in twentieths."""
+    keepers = [at - back if 0 < back <= at else ORIGINAL for at, (back, _) in enumerate(drawn)]
+    similarity = np.array([share / 20 if keepers[at] >= 0 else 0.0 for at, (_, share) in enumerate(drawn)])
     return Verdicts(
         ids=pa.array([f"id-{at}" for at in range(len(drawn))], pa.large_string()),
         times=np.arange(len(drawn)) * HOUR,
-        of=np.array(of, np.int64),
-        similarity=near,
-        exact=near == 1.0,
-        equal=near == 1.0,
-        before=before,
+        keeper_rows=np.array(keepers, np.int64),
+        similarity=similarity,
+        exact=similarity == 1.0,
+        equal=similarity == 1.0,
+        earlier_count=earlier,
     )
 
 
-def text(place: int) -> str:
-    return f"text of item {place} " + " ".join(f"word{place}-{at}" for at in range(8))
+def report_of(
+    flow: Verdicts, limits: ReportLimits | None = None, known: KnownPairs | None = None, missing: tuple[int, ...] = ()
+) -> Report:
+    def text(row: int) -> str:
+        return f"text of item {row} " + " ".join(f"word{row}-{at}" for at in range(8))
 
+    def matching_pairs(documents: Mapping[int, ShownDocument]) -> set[tuple[int, int]]:
+        return {(one, other) for one in documents for other in documents if one < other}
 
-def sources(gone: set[int] | None = None, apart: bool = False) -> ReportSources:
-    left = gone or set()
-
-    def texts(places: list[int]) -> dict[int, ShownDocument]:
-        return {at: ShownDocument(f"id-{at}", f"Title {at}", text(at)) for at in places if at not in left}
-
-    def all_but(texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]]:
-        return set() if apart else {(one, other) for one in texts for other in texts if one < other}
-
-    return ReportSources(
-        texts=texts,
-        words=lambda places: {at: text(at) for at in places.tolist() if at not in left},
-        evidence=lambda place: f"evidence of {place}",
-        matching=all_but,
+    sources = ReportSources(
+        documents=lambda rows: {
+            row: ShownDocument(f"id-{row}", f"Title {row}", text(row)) for row in rows if row not in missing
+        },
+        leads=lambda rows: {row: text(row) for row in rows.tolist() if row not in missing},
+        evidence=lambda row: f"evidence of {row}",
+        matching_pairs=matching_pairs,
     )
+    context = ReportContext(
+        title="A flow",
+        command="neardup replay <x>",
+        inputs=["in.jsonl"],
+        recipe=RECIPE,
+        criterion=criterion_of(RECIPE),
+        has_sweep=True,
+        window="24h",
+        missing_text="It has left.",
+    )
+    return build_report(flow, context, sources, limits or ReportLimits(), known)
 
 
-ABOUT = ReportContext(
-    title="A flow",
-    command="neardup replay <x>",
-    inputs=["in.jsonl"],
-    recipe=RECIPE,
-    scale=criterion_of(RECIPE),
-    movable=True,
-    window="24h",
-    missing_text="It has left.",
-)
+def original_of(flow: Verdicts, row: int) -> int:
+    while flow.keeper_rows[row] >= 0:
+        row = int(flow.keeper_rows[row])
+    return row
 
 
-def report_of(flow: Verdicts, extent: Extent | None = None, around: KnownPairs | None = None, **more: Any) -> Report:
-    return build_report(flow, ABOUT, sources(**more), extent or Extent(), around)
-
-
-def root_of(flow: Verdicts, place: int) -> int:
-    """Where an item goes back to, step by step."""
-    while flow.of[place] >= 0:
-        place = int(flow.of[place])
-    return place
-
-
-@settings(max_examples=30)
-@given(verdicts, st.integers(0, 5))
-def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> None:
-    flow = flow_of(drawn, before=min(before, len(drawn)))
-    report = report_of(flow, Extent(families=1000, rows=1000))
-    reported = range(flow.before, len(drawn))
-    gone = [at for at in reported if flow.of[at] != ORIGINAL]
-    assert (report.documents, report.kept) == (len(reported), len(reported) - len(gone))
-    assert sum(report.similarity) == len(gone)
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(10, 20)), max_size=40), st.integers(0, 5))
+def test_a_report_counts_and_lists_what_a_plain_loop_finds(drawn: list[tuple[int, int]], earlier: int) -> None:
+    flow = flow_of(drawn, earlier=min(earlier, len(drawn)))
+    report = report_of(flow, ReportLimits(families=1000, rows=1000))
+    reported = range(flow.earlier_count, len(drawn))
+    dropped = [row for row in reported if flow.keeper_rows[row] != ORIGINAL]
+    assert (report.documents, report.kept) == (len(reported), len(reported) - len(dropped))
+    assert sum(report.similarity) == len(dropped)
     assert [report.similarity[min(share * 5, 99)] for share in range(10, 21)] == [
-        sum(drawn[at][1] == share for at in gone) for share in range(10, 21)
+        sum(drawn[row][1] == share for row in dropped) for share in range(10, 21)
     ]
-    groups = Counter(root_of(flow, at) for at in range(len(drawn)))
-    alive = {root_of(flow, at) for at in gone}
-    assert report.families_total == len(report.families) == len(alive)
-    assert report.largest_family == max((groups[root] for root in alive), default=0)
+    sizes = Counter(original_of(flow, row) for row in range(len(drawn)))
+    originals = {original_of(flow, row) for row in dropped}
+    assert report.families_total == len(report.families) == len(originals)
+    assert report.largest_family == max((sizes[row] for row in originals), default=0)
     for family in report.families:
-        root = int(family.members[0].document.id.removeprefix("id-"))
-        assert root in alive
-        assert family.documents == groups[root]
-        assert len(family.members) == min(groups[root], 9)
-        assert [member.why for member in family.members].count(KEPT) == family.kept == 1
-        others = [at for at in range(len(drawn)) if root_of(flow, at) == root and at != root]
+        original = int(family.members[0].document.id.removeprefix("id-"))
+        assert original in originals
+        assert (family.documents, len(family.members)) == (sizes[original], min(sizes[original], 9))
+        assert [member.reason for member in family.members].count(KEPT) == family.kept == 1
+        others = [row for row in range(len(drawn)) if original_of(flow, row) == original and row != original]
         assert family.smallest == min(flow.similarity[others])
         assert family.unmatched_pairs == 0
         for member in family.members[1:]:
-            at = int(member.document.id.removeprefix("id-"))
+            row = int(member.document.id.removeprefix("id-"))
             assert member.keeper is not None
-            assert member.keeper.id == f"id-{flow.of[at]}"
-            assert member.similarity == flow.similarity[at]
-            assert member.why == (COPY if flow.exact[at] else NEAR)
-            assert f"evidence of {at}" in member.evidence
-            share = float(flow.similarity[at])
+            assert member.keeper.id == f"id-{flow.keeper_rows[row]}"
+            assert member.similarity == flow.similarity[row]
+            assert member.reason == (COPY if flow.exact[row] else NEAR)
+            assert member.evidence == f"evidence of {row}"
+            share = float(flow.similarity[row])
             assert member.dropped_at == "".join("01"[share >= round(0.5 + step / 100, 2)] for step in range(51))
-    assert [row.id for row in report.rows] == [f"id-{at}" for at in reversed(gone)]
-    assert report.rows_total == len(gone)
-    names = {family.number: {member.document.id for member in family.members} for family in report.families}
-    assert all(row.id in names[row.family] or len(names[row.family]) == 9 for row in report.rows)
-    near = sorted(flow.similarity[at] for at in gone if flow.of[at] >= 0 and not flow.exact[at])
-    assert [case.similarity for case in report.matching_examples][:1] == near[:1]
+    assert [row.id for row in report.rows] == [f"id-{row}" for row in reversed(dropped)]
+    assert report.rows_total == len(dropped)
+    near = sorted(flow.similarity[row] for row in dropped if not flow.exact[row])
+    assert [example.similarity for example in report.matching_examples][:1] == near[:1]
     assert len(report.matching_examples) == min(len(near), 10)
     assert not report.unmatched_examples
     assert report.wording is FLOW
 
 
-def test_texts_that_have_left() -> None:
-    flow = flow_of([(0, 10), (1, 12), (2, 13)])
-    report = report_of(flow, gone={0, 2})
+def test_missing_texts_are_replaced_by_a_note() -> None:
+    report = report_of(flow_of([(0, 10), (1, 12), (2, 13)]), missing=(0, 2))
     (family,) = report.families
     assert family.lead == "Title 1"
-    assert [member.document.gone for member in family.members] == [True, False, True]
+    assert [member.document.is_missing for member in family.members] == [True, False, True]
     page = report_page(report)
-    # Of three members and of the two pairs.
+    # Three members and two pairs.
     assert page.count("It has left.") == 5
     assert "text of item 1" in page
 
 
-def test_what_repeats_an_item_from_elsewhere() -> None:
-    flow = replace(flow_of([(0, 10), (1, 12)]), of=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
-    flow = replace(flow, similarity=np.array([0.7, 0.6]))
-    report = report_of(flow)
+def test_a_keeper_outside_of_the_report_is_named_by_its_id() -> None:
+    flow = replace(flow_of([(0, 10), (1, 12)]), keeper_rows=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
+    report = report_of(replace(flow, similarity=np.array([0.7, 0.6])))
     assert (report.documents, report.kept) == (2, 0)
     (family,) = report.families
     assert (family.kept, family.members[0].similarity) == (0, 0.7)
@@ -155,31 +147,132 @@ def test_what_repeats_an_item_from_elsewhere() -> None:
     assert [row.keeper for row in report.rows] == ["id-0", "old"]
 
 
-def test_pairs_below_the_threshold_where_they_are_known() -> None:
+def test_known_pairs_below_the_threshold_are_shown() -> None:
     flow = flow_of([(0, 10), (1, 12), (0, 10), (0, 10), (0, 10)])
     pairs = {(0, 1): 0.6, (0, 2): 0.45, (1, 3): 0.49, (2, 4): 0.48, (0, 4): 0.44}
-    around = KnownPairs(
+    known = KnownPairs(
         left=np.array([left for left, _ in pairs]),
         right=np.array([right for _, right in pairs]),
         similarity=np.array(list(pairs.values())),
-        loosest=criterion_of(RECIPE).threshold * 4 / 5,
+        relaxed_threshold=criterion_of(RECIPE).threshold * 4 / 5,
     )
-    report = report_of(flow, Extent(cases=2), around)
+    report = report_of(flow, ReportLimits(cases=2), known)
     # 3 was never compared with 1, which was stopped.
-    assert [(case.left.id, case.right.id) for case in report.unmatched_examples] == [("id-2", "id-4"), ("id-0", "id-2")]
-    assert report.unknown == ""
+    examples = [(one.left.id, one.right.id) for one in report.unmatched_examples]
+    assert examples == [("id-2", "id-4"), ("id-0", "id-2")]
+    assert report.missing_pairs_note == ""
     assert report.sweep is not None
-    assert report.sweep.exact
+    assert report.sweep.is_exact
     assert report.sweep.thresholds[0] == 0.4
     assert sum(report.pair_similarity) == 5
-    same = replace(around, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
-    assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
+    with_copy = replace(known, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
+    assert sum(report_of(replace(flow, exact=flow.similarity > 0), known=with_copy).pair_similarity) == 4
 
 
-def test_how_long_after_its_original_a_duplicate_came() -> None:
+def test_lags_between_duplicates_and_their_originals_are_counted() -> None:
     report = report_of(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)]))
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
     (_, chart), _ = build_charts(report)
     assert chart.key == "lag"
-    assert '<td class="text" dir="auto">100%</td>' in chart.figures_table or "<td>100%</td>" in chart.figures_table
+    assert "<td>100%</td>" in chart.figures_table
     assert not report_of(flow_of([(0, 10)])).lags
+
+
+#: Hours between arrivals, and texts of few words, so that many are similar.
+FLOWS = st.lists(
+    st.tuples(st.integers(0, 9), st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6, unique=True)),
+    min_size=1,
+    max_size=24,
+)
+
+
+class Replayed:
+    """A flow, its verdicts by some settings, and sweeps over it."""
+
+    def __init__(self, drawn: list[tuple[int, list[str]]], settings: ReplaySettings) -> None:
+        self.settings, self.items, time = settings, list[Item](), 10**15
+        for row, (hours, words) in enumerate(drawn):
+            time += hours * HOUR
+            self.items.append(Item(row, f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
+        self.verdicts = self.verdicts_at(None)
+
+    def verdicts_at(self, threshold: float | None) -> list[Any]:
+        own = self.settings
+        options: dict[str, Any] = {"window": own.window, "window_by": own.window_by, "against": own.against}
+        recipe = None if own.classifier else own.recipe
+        if recipe is not None and threshold is not None:
+            recipe = recipe.changed(threshold=threshold)
+        with Index(recipe, classifier=own.classifier, now=latest_time, **options) as index:
+            return [index.add(Document(item.id, item.text, utc(item.time))) for item in self.items]
+
+    def dropped_at(self, threshold: float) -> list[bool]:
+        return [verdict.is_duplicate for verdict in self.verdicts_at(threshold)]
+
+    def relaxed_pairs(self, margin: float) -> KnownPairs:
+        return find_relaxed_pairs(self.items, self.settings, margin, len(self.items), report=lambda *_: None)
+
+    def sweep(self, known: KnownPairs) -> SweepResult:
+        rows = {item.id: item.row for item in self.items}
+        exact = np.array([verdict.kind == "exact" for verdict in self.verdicts], np.bool_)
+        flow = Verdicts(
+            ids=None,
+            times=np.array([item.time for item in self.items], np.int64),
+            keeper_rows=np.array([ORIGINAL if v.of is None else rows[v.of] for v in self.verdicts], np.int64),
+            similarity=np.array([verdict.similarity or 0.0 for verdict in self.verdicts]),
+            exact=exact,
+            equal=exact,
+        )
+        return sweep_thresholds(
+            flow,
+            criterion_of(self.settings.recipe, self.settings.classifier),
+            known,
+            watched=np.arange(len(flow)),
+            everything=self.settings.against == "everything",
+        )
+
+
+SWEPT = RECIPE.changed(threshold=0.6)
+WINDOWS, AGAINST = (
+    st.sampled_from(["6h", "12h", "endless", "4 documents"]),
+    st.sampled_from(["originals", "everything"]),
+)
+
+
+@settings(max_examples=20)
+@given(FLOWS, WINDOWS, AGAINST)
+def test_a_sweep_equals_a_replay_at_each_threshold(
+    drawn: list[tuple[int, list[str]]], window: str, against: str
+) -> None:
+    replayed = Replayed(drawn, ReplaySettings(SWEPT, window, against=against))
+    found = replayed.sweep(replayed.relaxed_pairs(0.3))
+    sweep = found.sweep
+    assert (sweep.is_exact, sweep.thresholds[0], sweep.thresholds[sweep.own_index]) == (True, 0.3, 0.6)
+    for at, threshold in list(enumerate(sweep.thresholds))[::17]:
+        dropped = replayed.dropped_at(threshold)
+        assert found.dropped[at].tolist() == dropped
+        assert (sweep.dropped[at], sweep.kept[at]) == (sum(dropped), len(dropped) - sum(dropped))
+
+
+@settings(max_examples=15)
+@given(FLOWS, AGAINST)
+def test_without_relaxed_pairs_only_stricter_thresholds_are_counted(
+    drawn: list[tuple[int, list[str]]], against: str
+) -> None:
+    replayed = Replayed(drawn, ReplaySettings(SWEPT, "12h", against=against))
+    sweep = replayed.sweep(KnownPairs.empty(criterion_of(SWEPT).threshold, "not searched")).sweep
+    assert (sweep.own_index, sweep.thresholds[0], sweep.is_exact) == (0, 0.6, against == "everything")
+    assert "Only stricter thresholds are shown" in sweep.note
+    for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
+        assert dropped == sum(v.is_duplicate and v.similarity >= threshold for v in replayed.verdicts)
+    if against == "everything":
+        assert sweep.dropped[sweep.thresholds.index(0.8)] == sum(replayed.dropped_at(0.8))
+
+
+def test_a_sweep_of_a_classifier_goes_by_its_probability() -> None:
+    classifier = make_classifier(candidate_rule="jaccard(words:1) >= 0.2")
+    drawn = [(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))]
+    replayed = Replayed(drawn, ReplaySettings(classifier.recipe, "12h", classifier=classifier))
+    sweep = replayed.sweep(replayed.relaxed_pairs(0.2)).sweep
+    assert (sweep.threshold_name, sweep.is_exact) == ("probability", True)
+    assert sweep.dropped[sweep.own_index] == sum(verdict.is_duplicate for verdict in replayed.verdicts)
+    assert sweep.dropped[0] >= sweep.dropped[-1]

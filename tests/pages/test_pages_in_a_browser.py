@@ -210,7 +210,11 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
     result, names = result_of(), list(TEXTS)
     with opened(run) as page:
         sweep = page.evaluate("window.neardup.data.sweep")
-        own, said, thresholds = sweep["own"], page.locator("#threshold-said"), [float(one) for one in sweep["names"]]
+        own, said, thresholds = (
+            sweep["own_index"],
+            page.locator("#threshold-said"),
+            [float(one) for one in sweep["names"]],
+        )
         assert thresholds[own] == 0.7
         assert f"{len(result.kept)} kept" in said.inner_text()
         page.locator("#pairs").scroll_into_view_if_needed()
@@ -244,7 +248,7 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
 def test_the_slider_of_a_replay_is_a_replay_at_each_threshold(replayed: Path, folder: Path) -> None:
     with opened(replayed) as view:
         sweep, said = view.evaluate("window.neardup.data.sweep"), view.locator("#threshold-said")
-        assert (sweep["names"][0], sweep["names"][sweep["own"]]) == ("0.5", "0.7")
+        assert (sweep["names"][0], sweep["names"][sweep["own_index"]]) == ("0.5", "0.7")
         assert says(said.inner_text(), "jaccard ≥ 0.7", "as in this flow", "10 passed, 6 stopped")
         for threshold in ("0.5", "0.9"):
             put(view, sweep["names"].index(threshold))
@@ -258,12 +262,14 @@ def test_the_slider_of_a_replay_is_a_replay_at_each_threshold(replayed: Path, fo
 def test_the_slider_of_a_watcher_only_rises_and_says_what_it_means(watched: Path) -> None:
     with opened(watched) as view:
         sweep = view.evaluate("window.neardup.data.sweep")
-        assert (sweep["own"], sweep["names"][0]) == (0, "0.7")
+        assert (sweep["own_index"], sweep["names"][0]) == (0, "0.7")
         put(view, len(sweep["names"]) - 1)
         assert "16 passed, 0 stopped (-5)" in view.inner_text("#threshold-said")
         meaning = view.inner_text("#threshold-section")
-        assert all(words in meaning for words in ("pairs of this flow", "matched nothing", "replay it to know"))
-        assert "Nothing is known" in view.inner_text("#borderline")
+        assert all(
+            words in meaning for words in ("pairs of this flow", "item without a match", "neardup replay tells exactly")
+        )
+        assert "Pairs below the threshold are unknown" in view.inner_text("#borderline")
         assert "rejected" in view.inner_text("#reasons")
 
 

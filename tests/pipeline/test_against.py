@@ -17,11 +17,11 @@ from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError
-from neardup.search import recomputed
+from neardup.search import bounded_join
 
 
 @given(WORDS, WORDS, st.sampled_from(MEASURES), st.integers(1, 3), st.booleans(), st.integers(0, 3))
-def test_sets_equal_all_pairs(
+def test_pairs_across_sides_are_those_of_a_plain_comparison(
     new: list[str], old: list[str], rule: tuple[str, float], threads: int, spare: bool, shortest: int
 ) -> None:
     measure, threshold = rule
@@ -43,8 +43,8 @@ def test_sets_equal_all_pairs(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine(engine: str) -> None:
-    new, old, choices = corpus(120), corpus(250, 1)[:170] + corpus(60, 2), ENGINES[engine]
+def test_every_engine_compares_the_input_with_the_reference(engine: str) -> None:
+    new, old, choices = corpus(80), corpus(150, 1)[:100] + corpus(40, 2), ENGINES[engine]
     pairs = of_both(new, old, **choices)
     assert sum(left < len(new) <= right for left, right in pairs) > 20
     for threads in (1, 2):
@@ -53,11 +53,11 @@ def test_every_engine(engine: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["held", "candidates", "file"])
-def test_features_that_are_made_again(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recomputed_features_give_the_same_pairs_across_sides(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "held":
-        monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+        monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
     if way == "file":
-        monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)
+        monkeypatch.setattr(bounded_join, "_MAX_CANDIDATES", 0)
     new, old = corpus(120), corpus(250, 1)[:170] + corpus(60, 2)
     for choices in (ENGINES["sets"], ENGINES["edit"], ENGINES["clipped"]):
         pairs = of_both(new, old, **choices)
@@ -67,7 +67,9 @@ def test_features_that_are_made_again(way: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("memory", [None, SMALL])
-def test_too_many_pairs_are_those_of_kept_ones(memory: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_pair_limit_only_pairs_with_kept_documents_are_found(
+    memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
     new, old, choices = corpus(150), corpus(250, 1)[:170], ENGINES["sets"]
     result = nd.dedup(new, against=old, pairs_per_document=0, memory=memory, **choices)
@@ -83,7 +85,7 @@ def test_too_many_pairs_are_those_of_kept_ones(memory: int | None, monkeypatch: 
 @pytest.mark.parametrize(
     ("vector", "columns"), [(FACTS, {}), (DATED, {"title_column": "title", "time_column": "time"})]
 )
-def test_a_classifier(vector: str, columns: dict[str, Any]) -> None:
+def test_a_classifier_decides_across_sides(vector: str, columns: dict[str, Any]) -> None:
     classifier = trained(vector)
     known = texts(120, 5).table.select(["text", "title", "time"])
     new, old = known.slice(0, 50), known.slice(50)
@@ -102,7 +104,7 @@ def test_a_classifier(vector: str, columns: dict[str, Any]) -> None:
     assert says(caught.value, "title")
 
 
-def test_ids_of_either_side() -> None:
+def test_documents_are_named_by_the_ids_of_their_side() -> None:
     new = pa.table({"id": [7, 8, 9], "text": [NEWS, OTHER, NEWS + " said"]})
     old = pa.table({"id": [8, 3], "body": [NEWS, "x y z"], "text": [1, 2]})
     result = nd.dedup(new, against=old, threshold=0.5)
@@ -126,7 +128,7 @@ def test_ids_of_either_side() -> None:
     assert named.pairs.to_arrow()["right"].to_pylist() == ["9", "a", "a"]
 
 
-def test_an_empty_side() -> None:
+def test_either_side_may_be_empty() -> None:
     assert nd.dedup([NEWS, NEWS], against=[]).kept == [0]
     assert nd.dedup([NEWS, NEWS], against=[""]).summary["reference"]["documents"] == 1
     assert nd.dedup([], against=[NEWS]).kept == []

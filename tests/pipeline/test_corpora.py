@@ -46,20 +46,10 @@ RUNS: list[tuple[str, str, str, list[tuple[str, float, float]]]] = [
         "words",
         [("jaccard", 0.3, 0), ("jaccard", 0.8, 0), ("overlap", 0.6, 0), ("containment", 0.9, 0.2)],
     ),
-    (
-        "adzuna",
-        "words:5",
-        "words",
-        [("jaccard", 0.3, 0), ("jaccard", 0.7, 0), ("dice", 0.9, 0), ("cosine", 0.55, 0)],
-    ),
+    ("adzuna", "words:5", "words", [("jaccard", 0.3, 0), ("jaccard", 0.7, 0), ("dice", 0.9, 0), ("cosine", 0.55, 0)]),
     ("adzuna", "words:4:multiset", "whitespace", [("jaccard", 0.5, 0), ("containment", 0.7, 0)]),
     ("saudinews", "words:5", "words", [("jaccard", 0.5, 0), ("jaccard", 0.8, 0), ("containment", 0.8, 0)]),
-    (
-        "peps",
-        "words:5",
-        "words",
-        [("jaccard", 0.5, 0), ("jaccard", 0.9, 0), ("overlap", 0.7, 0), ("cosine", 0.95, 0)],
-    ),
+    ("peps", "words:5", "words", [("jaccard", 0.5, 0), ("jaccard", 0.9, 0), ("overlap", 0.7, 0), ("cosine", 0.95, 0)]),
     ("cornell", "words:3", "words", [("jaccard", 0.02, 0), ("jaccard", 0.5, 0), ("dice", 0.7, 0)]),
     ("cornell", "qgrams:4", "compact", [("jaccard", 0.3, 0), ("overlap", 0.7, 0), ("containment", 0.5, 0.3)]),
     ("clough", "words:1:multiset", "words", [("jaccard", 0.5, 0), ("cosine", 2 / 3, 0)]),
@@ -168,7 +158,7 @@ def dedup(corpus: str, **options: Any) -> nd.Result:
     ("corpus", "features", "normalizer", "measure", "threshold", "floor"),
     [(*run, *asked) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for asked in measures],
 )
-def test_pairs_and_keepers_are_the_plain_ones(
+def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     corpus: str,
     features: str,
     normalizer: str,

@@ -82,16 +82,13 @@ def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: 
 
 
 @given(left=WORDS, right=WORDS, recipe=RECIPES)
-def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> None:
+def test_the_verdict_flips_at_the_stated_threshold(left: str, right: str, recipe: Recipe) -> None:
     why = explain(left, right, recipe)
     (a, b), o, flip, bar = why.sizes, why.shared, why.flip, match_criterion(recipe)
     assert flip == find_counterfactual(recipe, o, a, b)
     assert flip.sentences
     if not a or not b:
-        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (
-            False,
-            *[None] * 4,
-        )
+        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (False, *[None] * 4)
         return
     assert why.needed is not None
     assert why.match == (o >= why.needed)
@@ -136,7 +133,7 @@ def test_segments_and_passages_lie_on_the_texts(left: str, right: str, recipe: R
 
 
 @given(left=MIXED, right=MIXED, recipe=RECIPES)
-def test_sides_are_alike(left: str, right: str, recipe: Recipe) -> None:
+def test_explanations_are_symmetric(left: str, right: str, recipe: Recipe) -> None:
     why, mirrored = explain(left, right, recipe), explain(right, left, recipe)
     assert (why.match, why.shared, why.needed) == (mirrored.match, mirrored.shared, mirrored.needed)
     assert why.sizes == mirrored.sizes[::-1]
@@ -155,7 +152,7 @@ def test_sides_are_alike(left: str, right: str, recipe: Recipe) -> None:
     ],
     ids=["arabic", "chinese", "thai", "emoji", "nfd"],
 )
-def test_scripts(left: str, right: str, shared: int) -> None:
+def test_texts_of_every_script_are_compared(left: str, right: str, shared: int) -> None:
     why = explain(left, right, Recipe(features="words:1:multiset", threshold=0.3))
     assert why.shared == shared
     assert why.match
@@ -176,18 +173,12 @@ def test_scripts(left: str, right: str, shared: int) -> None:
         (
             Recipe(threshold=0.8),
             (70, 100, 100),
-            [
-                ("They match", " 0.5384 or lower"),
-                ("they match", " 89 or more shared features"),
-            ],
+            [("They match", " 0.5384 or lower"), ("they match", " 89 or more shared features")],
         ),
         (
             Recipe(threshold=0.8),
             (10, 10, 100),
-            [
-                ("They match", " 0.1 or lower"),
-                (" 49 shared features", "smaller document", "lengths alone", "apart"),
-            ],
+            [("They match", " 0.1 or lower"), (" 49 shared features", "smaller document", "lengths alone", "apart")],
         ),
         (
             Recipe(measure="containment", jaccard_floor=0.5, threshold=0.8),
@@ -209,14 +200,13 @@ def test_scripts(left: str, right: str, shared: int) -> None:
         (
             Recipe(threshold=0.5),
             (0, 2, 2),
-            [
-                ("No threshold", "match", "share no feature"),
-                ("they match", " 2 or more shared features"),
-            ],
+            [("No threshold", "match", "share no feature"), ("they match", " 2 or more shared features")],
         ),
     ],
 )
-def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]) -> None:
+def test_sentences_state_what_would_reverse_the_verdict(
+    recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]
+) -> None:
     for said, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
         assert says(said, *words)
 
@@ -246,7 +236,7 @@ def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: lis
         filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.second_step])
     ),
 )
-def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
+def test_explanations_agree_with_the_pairs_of_a_run(recipe: Recipe) -> None:
     with SAMPLE.open(encoding="utf-8") as file:
         texts = {item["id"]: item["text"] for item in map(json.loads, file)}
     with open_corpus([SAMPLE]) as corpus:

@@ -145,7 +145,7 @@ def check_places(why: Explanation) -> None:
 
 
 @given(recipe=st.sampled_from(CHOSEN), texts=COLLECTIONS)
-def test_features_that_a_collection_leaves_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
+def test_selected_features_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
     definitions = Definitions(texts, recipe, statistics_of(texts, recipe).idf_bits(recipe))
     why = explained(texts, recipe, definitions)
     if why is None:
@@ -232,7 +232,7 @@ def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
             assert (similar >= Fraction(str(flip))) != why.second.passed
 
 
-def test_both_steps_are_told() -> None:
+def test_explanations_describe_both_steps() -> None:
     recipe = Recipe(features="words:1", threshold=0.5, second_step="jaccard(words:2) >= 0.9")
     why = explain("a b c d e", "a b c e d", recipe)
     assert why.passed

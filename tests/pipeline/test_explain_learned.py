@@ -24,7 +24,7 @@ FAR = "a late frost has damaged the cherry crop"
 CORPUS = [str(row["text"]) for row in texts(50, seed=31).rows]
 
 
-def asked(left: str, right: str, classifier: Classifier) -> Explanation:
+def explain_learned(left: str, right: str, classifier: Classifier) -> Explanation:
     return explain(left, right, classifier.recipe, classifier=classifier)
 
 
@@ -42,7 +42,7 @@ def step_of(why: Explanation) -> ClassifierResult:
 )
 def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str, kernel: str, cut: float) -> None:
     classifier = replace(trained(vector, kernel), cut=cut)
-    why, measurer = asked(left, right, classifier), Measurer(classifier.vector, {})
+    why, measurer = explain_learned(left, right, classifier), Measurer(classifier.vector, {})
     x = measurer.measure(measurer.prepare(Records([left, right])), np.array([0]), np.array([1]))
     g, step = classifier.score(x)[0], step_of(why)
     one, other = (set(text.replace(":", "").replace(",", "").split()) for text in (left, right))
@@ -63,9 +63,9 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
 
 
 @given(st.sampled_from(CORPUS), st.sampled_from(CORPUS), st.sampled_from(["linear", "rbf"]))
-def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
+def test_the_counterfactual_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
     classifier = trained(FACTS, kernel)
-    step = step_of(asked(left, right, classifier))
+    step = step_of(explain_learned(left, right, classifier))
     if step.equal or not step.is_candidate:
         assert step.measure_flip is None
         return
@@ -81,9 +81,9 @@ def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, k
     assert step.measure_flip == (None if best is None else best[1:])
 
 
-def test_a_pair_outside_the_candidate_rule_says_so() -> None:
+def test_pairs_outside_the_candidate_rule_are_described_as_such() -> None:
     classifier = trained(FACTS)
-    why = asked(PORT, FAR, classifier)
+    why = explain_learned(PORT, FAR, classifier)
     assert not why.match
     assert not step_of(why).is_candidate
     assert why.reason.startswith("jaccard 0.0000 < 0.2")
@@ -92,9 +92,11 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     threshold, shared = why.sentences
     assert says(threshold, "No threshold", "become candidates", "share no feature")
     assert says(shared, "become candidates", " 4 or more shared features")
-    assert says(asked(PORT, OTHER, classifier).sentences[0], "They are no longer candidates at a threshold of ")
+    assert says(
+        explain_learned(PORT, OTHER, classifier).sentences[0], "They are no longer candidates at a threshold of "
+    )
     narrow = replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.9"), cut=-100.0)
-    why = asked(PORT, OTHER, narrow)
+    why = explain_learned(PORT, OTHER, narrow)
     assert not why.match
     assert step_of(why).passed
     assert says(why.reason, "outside the candidate rule", "not asked (score ")
@@ -102,9 +104,9 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     assert not why.as_dict()["match"]
 
 
-def test_titles_and_times_enter_where_they_are_known() -> None:
+def test_known_titles_and_times_are_measured() -> None:
     classifier = trained(DATED)
-    unknown = step_of(asked(PORT, OTHER, classifier))
+    unknown = step_of(explain_learned(PORT, OTHER, classifier))
     values = {push.measure: push.value for push in unknown.evidence.contributions}
     assert values["title"] is None
     assert values["hours_apart"] is None

@@ -34,7 +34,7 @@ def plain_set(text: str, ignored: str, features: str) -> frozenset[Any]:
 
 
 @given(WORDS, st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6), st.sampled_from(KINDS))
-def test_grams_of_known_text_count_for_nothing(texts: list[str], words: list[str], features: str) -> None:
+def test_grams_of_ignored_text_are_not_compared(texts: list[str], words: list[str], features: str) -> None:
     ignored = " ".join(words)
     expected = naive.all_pairs([plain_set(text, ignored, features) for text in texts], "jaccard", Fraction(1, 2))
     chosen: dict[str, Any] = {"features": features, "normalize": "words", "threshold": 0.5, "ignore": ignored}
@@ -49,7 +49,7 @@ def test_grams_of_known_text_count_for_nothing(texts: list[str], words: list[str
     ]
 
 
-def test_every_way_to_ask(tmp_path: Path) -> None:
+def test_every_interface_ignores_the_text(tmp_path: Path) -> None:
     copies = [*NEWS, NEWS[0].upper()]
     assert nd.dedup(copies, threshold=0.5).kept == [0]
     ways: list[dict[str, Any]] = [
@@ -77,7 +77,7 @@ def test_every_way_to_ask(tmp_path: Path) -> None:
     assert says(caught.value, "known text", "another index")
 
 
-def test_known_text_is_a_part_of_the_recipe() -> None:
+def test_ignored_text_is_part_of_the_recipe() -> None:
     recipe = Recipe(ignore=NOTICE)
     assert recipe.fingerprint != Recipe().fingerprint != Recipe(ignore=NOTICE + "!").fingerprint
     assert recipe.in_words() != Recipe(ignore=NOTICE.replace("own", "odd")).in_words()

@@ -48,7 +48,7 @@ def naive_jaccard(left: str, right: str) -> float:
     return len(a & b) / len(a | b) if a & b else 0.0
 
 
-def test_rows_by_the_definition() -> None:
+def test_neighbours_are_those_of_the_definition() -> None:
     expected = []
     for document, text in zip(IDS, TEXTS, strict=True):
         others = [
@@ -65,14 +65,14 @@ def test_rows_by_the_definition() -> None:
 
 
 @pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
-def test_of_some_documents_in_the_order_asked_for(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
+def test_queries_are_answered_in_their_order(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
     found = find_neighbors(ids, k=1, of=wanted)
     expected = ["rose2", "fox"] if ids is IDS else [5, 0]
     assert [row.document for row in found] == expected
     assert found.query_count == 2
 
 
-def test_recipes_of_every_kind_answer_alike() -> None:
+def test_a_query_for_a_document_finds_it_and_its_neighbours() -> None:
     """The nearest documents of a text that is in the corpus are that one, and then its neighbours."""
     for name in names():
         recipe = load_recipe(name)
@@ -100,7 +100,7 @@ def test_recipes_of_every_kind_answer_alike() -> None:
     ],
     ids=lambda recipe: f"{recipe.weights} {recipe.signature} {recipe.measure} {recipe.second_step}",
 )
-def test_queries_and_pairs_agree(recipe: Recipe) -> None:
+def test_queries_find_the_pairs_of_a_run(recipe: Recipe) -> None:
     for place, text in enumerate(TEXTS):
         if not text:
             continue
@@ -116,7 +116,7 @@ def test_queries_and_pairs_agree(recipe: Recipe) -> None:
         assert found == pytest.approx(expected)
 
 
-def test_refusals() -> None:
+def test_queries_that_cannot_be_answered_are_refused() -> None:
     with pytest.raises(RecipeError) as caught:
         find_neighbors(IDS, k=6)
     assert says(caught.value, "k 6 is more", "of 6 documents", "at most 5")

@@ -31,7 +31,7 @@ OTHERS = [row for row in NEW if row["text"] not in {known["text"] for known in K
     st.sampled_from([0.0, -1.5, float("-inf")]),
     st.integers(1, 2),
 )
-def test_an_answer_is_what_a_run_finds(
+def test_a_query_finds_what_a_run_finds(
     asked: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
 ) -> None:
     table, row, vector = asked
@@ -52,8 +52,8 @@ def test_an_answer_is_what_a_run_finds(
     assert answer.to_arrow(full=True).column_names == ["document", "similarity", "score", "evidence", "measures"]
 
 
-def test_titles_and_times_have_a_say() -> None:
-    classifier = trained(DATED).everything()
+def test_titles_and_times_of_a_query_are_measured() -> None:
+    classifier = trained(DATED).without_cut()
     row = next(row for row in KNOWN.rows if row["title"] and row["time"])
     text = row["text"] + " again"
 
@@ -77,15 +77,12 @@ def test_titles_and_times_have_a_say() -> None:
         ({"classifier": trained(SETS), "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
         ({"classifier": trained(SETS), "time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
         ({"title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
-        (
-            {"classifier": trained(DATED), "time": "soon"},
-            ("time 'soon'", "1 and 9999", "ISO 8601"),
-        ),
+        ({"classifier": trained(DATED), "time": "soon"}, ("time 'soon'", "1 and 9999", "ISO 8601")),
         ({"classifier": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
         ({"second_step": trained(SETS).recipe.second_step}, ("needs the classifier", "fingerprint", "there is none")),
     ],
 )
-def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: tuple[str, ...]) -> None:
+def test_options_that_do_not_fit_are_refused(given: dict[str, Any], said: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as error:
         nd.query(TABLE, str(KNOWN.rows[0]["text"]), **given)
     assert says(error.value, *said)

@@ -96,7 +96,7 @@ def test_grams_are_those_of_the_definitions_and_of_the_kernels(recipe: Recipe, l
 @named
 @settings(max_examples=10)
 @given(text=TEXTS)
-def test_every_gram_stands_where_it_says(recipe: Recipe, text: str) -> None:
+def test_every_gram_lies_at_its_place_in_the_text(recipe: Recipe, text: str) -> None:
     side = text_grams(text, recipe)
     assert len(side.places) == len(side.grams)
     assert all(0 <= unit.start <= unit.end <= len(text) for unit in side.units)

@@ -32,7 +32,7 @@ def corpus(count: int = 200) -> list[str]:
     return texts
 
 
-def test_a_result_answers_who_and_why() -> None:
+def test_a_result_has_kept_and_dropped_documents_pairs_and_families() -> None:
     result = nd.dedup([NEWS, OTHER, LATER, NEWS.upper() + "!"], threshold=0.4)
     assert result.kept == [0, 1]
     assert list(result) == [0, 1]
@@ -50,7 +50,7 @@ def test_a_result_answers_who_and_why() -> None:
     assert "2 kept, 2 dropped" in repr(result)
 
 
-def test_borderline_pairs_are_those_that_only_just_match() -> None:
+def test_borderline_pairs_are_the_least_similar() -> None:
     result = nd.dedup(corpus(), threshold=0.4, features="words:2")
     found = result.borderline(5)
     weakest = sorted(p.similarity for p in result.pairs if p.similarity < 1)[:5]
@@ -91,7 +91,7 @@ def test_a_keep_order_without_values_is_refused() -> None:
         nd.dedup(table, keep="newest")
 
 
-def test_repeated_ids_are_refused_and_rows_numbered_where_asked() -> None:
+def test_repeated_ids_are_refused_without_row_numbers() -> None:
     table = pa.table({"id": [1, 2, 1], "text": [NEWS, OTHER, LATER]})
     with pytest.raises(nd.InputError) as caught:
         nd.dedup(table)

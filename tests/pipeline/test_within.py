@@ -39,7 +39,7 @@ def inside(pairs: Pairs, groups: list[str | None]) -> Pairs:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_pairs_are_those_of_one_group(engine: str) -> None:
+def test_only_pairs_within_a_group_are_found(engine: str) -> None:
     table, choices = grouped(200), ENGINES[engine]
     count, groups = len(table), table["language"].to_pylist()
     pairs = found_by(nd.dedup(table, pairs_per_document=None, **choices))
@@ -57,7 +57,7 @@ def test_pairs_are_those_of_one_group(engine: str) -> None:
         assert result.summary["within"] == "language"
 
 
-def test_groups_of_a_reference_and_with_little_memory() -> None:
+def test_groups_apply_to_a_reference_and_with_little_memory() -> None:
     table = grouped(250)
     new, old, groups = table.slice(0, 100), table.slice(100), table["language"].to_pylist()
     expected = {
@@ -77,7 +77,7 @@ def test_groups_of_a_reference_and_with_little_memory() -> None:
     assert says(caught.value, "language")
 
 
-def test_a_margin_inside_groups() -> None:
+def test_a_margin_searches_within_groups() -> None:
     table = grouped(150)
     result = nd.dedup(table, within="language", features="words:1", threshold=0.6, margin=0.2)
     for threshold in (0.4, 0.7):
@@ -87,15 +87,14 @@ def test_a_margin_inside_groups() -> None:
 
 
 @pytest.mark.parametrize("keep", ["first", "longest"])
-def test_trust_comes_before_keep(keep: str) -> None:
+def test_preference_precedes_the_keep_order(keep: str) -> None:
     texts, rng = corpus(150), random.Random(2)
     sources = [rng.choice(["wire", "blog", "mail", None]) for _ in texts]
     table = pa.table({"text": texts, "source": sources})
     trust = {"blog": 0, "wire": 1}
     result = nd.dedup(table, prefer="source=blog,wire", keep=keep, **ENGINES["sets"])
     order = sorted(
-        range(len(texts)),
-        key=lambda d: (trust.get(sources[d] or "", 2), -len(texts[d]) if keep == "longest" else 0),
+        range(len(texts)), key=lambda d: (trust.get(sources[d] or "", 2), -len(texts[d]) if keep == "longest" else 0)
     )
     assert dropped_by(result) == naive.keepers(len(texts), found_by(result), order)
     again = nd.dedup(table, prefer=("source", ["blog", "wire"]), keep=keep, **ENGINES["sets"])
@@ -116,7 +115,7 @@ def test_trust_comes_before_keep(keep: str) -> None:
         ({"within": "tags"}, "tags"),
     ],
 )
-def test_what_says_nothing_is_refused(options: dict[str, Any], said: str) -> None:
+def test_options_without_effect_are_refused(options: dict[str, Any], said: str) -> None:
     table = grouped(20)
     table = table.append_column("tags", pa.array([["a"]] * len(table)))
     with pytest.raises((InputError, RecipeError)) as caught:
@@ -125,7 +124,7 @@ def test_what_says_nothing_is_refused(options: dict[str, Any], said: str) -> Non
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_groups_of_files(tmp_path: Path, suffix: str) -> None:
+def test_columns_of_files_form_groups(tmp_path: Path, suffix: str) -> None:
     table, path = grouped(60), tmp_path / f"a.{suffix}"
     table = table.append_column("n", pa.array([at % 3 for at in range(len(table))]))
     if suffix == "jsonl":

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from promised_calls import call
-from promised_cases import MADE
-from promised_corpora import laid_out, needed
+from promised_cases import PREPARATIONS
+from promised_corpora import require_corpus, write_corpus
 from promised_records import Records
 
 
@@ -42,20 +42,20 @@ def corpus_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
     folder = tmp_path_factory.mktemp("corpora")
 
     def give(corpus: str) -> Path:
-        needed(corpus)
-        return folder / corpus if (folder / corpus).exists() else laid_out(corpus, folder / corpus)
+        require_corpus(corpus)
+        return folder / corpus if (folder / corpus).exists() else write_corpus(corpus, folder / corpus)
 
     return give
 
 
 @pytest.fixture(scope="session")
-def made(corpus_folder: Callable[[str], Path]) -> Callable[[str, str], Path]:
+def prepared(corpus_folder: Callable[[str], Path]) -> Callable[[str, str], Path]:
     """Gives a file that another command makes first."""
 
     def give(corpus: str, name: str) -> Path:
         path = corpus_folder(corpus) / name
         if not path.exists():
-            done = call(*MADE[name], folder=path.parent)
+            done = call(*PREPARATIONS[name], folder=path.parent)
             assert done.code == 0, done.err
         return path
 
@@ -63,7 +63,7 @@ def made(corpus_folder: Callable[[str], Path]) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture(scope="session")
-def model(made: Callable[[str, str], Path]) -> Path:
+def model(prepared: Callable[[str, str], Path]) -> Path:
     """What was trained on the labels of the sample."""
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    return made("newswire", "learned.neardup")
+    return prepared("newswire", "learned.neardup")

@@ -9,111 +9,28 @@ from typing import Any
 from promised_corpora import PARTS
 from promised_digests import LEARNED_DIGITS
 
-#: What the command is called by the name that the cases have for it.
-COMMANDS = {
-    "audit": ("audit",),
-    "compare": ("compare",),
-    "dedup": ("dedup",),
-    "explain": ("explain",),
-    "explore": ("explore",),
-    "index build": ("index", "build"),
-    "label": ("label",),
-    "neighbors": ("neighbors",),
-    "pairs": ("pairs",),
-    "query": ("query",),
-    "recipe check": ("recipe", "check"),
-    "recipe list": ("recipe", "list"),
-    "recipe show": ("recipe", "show"),
-    "replay": ("replay",),
-    "train": ("train",),
-    "watch": ("watch",),
-}
+#: Fields of a recipe without an option of their own.
+_RARE_FIELDS = (
+    "antecedents",
+    "clip",
+    "jaccard_floor",
+    "normalize",
+    "num_perm",
+    "recall",
+    "signature",
+    "stop_words",
+    "weights",
+)
+#: The names of options in the cases that are not those of the command line.
+_FLAGS = {"all_rows": "--all", "import_": "--import", "sketch_seed": "--set seed", "until_empty": "--once"}
 
-#: What the option is called by the name that the cases have for it.
-FLAGS = {
-    "against": "--against",
-    "agreement": "--agreement",
-    "all_rows": "--all",
-    "antecedents": "--set antecedents",
-    "as_listed": "--as-listed",
-    "classifier": "--classifier",
-    "clip": "--set clip",
-    "clusters": "--clusters",
-    "complete": "--complete",
-    "content": "--content",
-    "document": "--document",
-    "done": "--done",
-    "dry_run": "--dry-run",
-    "duplicates": "--duplicates",
-    "each": "--each",
-    "examples": "--examples",
-    "export": "--export",
-    "features": "--features",
-    "first": "--first",
-    "folds": "--folds",
-    "force": "--force",
-    "html": "--html",
-    "id_column": "--id-column",
-    "ignore": "--ignore",
-    "ignore_unknown": "--ignore-unknown",
-    "import_": "--import",
-    "jaccard_floor": "--set jaccard_floor",
-    "json": "--json",
-    "k": "--k",
-    "keep": "--keep",
-    "kernel": "--kernel",
-    "label_column": "--label-column",
-    "labels": "--labels",
-    "lengths": "--lengths",
-    "lowest": "--lowest",
-    "measure": "--measure",
-    "memory": "--memory",
-    "multiset": "--multiset",
-    "candidate_rule": "--candidate-rule",
-    "no_curve": "--no-curve",
-    "normalize": "--set normalize",
-    "num_perm": "--set num_perm",
-    "of": "--of",
-    "only": "--only",
-    "originals": "--originals",
-    "output": "--output",
-    "patience": "--patience",
-    "place": "--place",
-    "poll": "--poll",
-    "positive": "--positive",
-    "precision": "--precision",
-    "print": "--print",
-    "qgrams": "--qgrams",
-    "quarantine": "--quarantine",
-    "recall": "--set recall",
-    "recipe": "--recipe",
-    "recipes": "--recipes",
-    "report": "--report",
-    "sample": "--sample",
-    "sample_seed": "--sample-seed",
-    "sample_to": "--sample-to",
-    "search": "--search",
-    "second_step": "--second-step",
-    "seed": "--seed",
-    "sketch_seed": "--set seed",
-    "settle": "--settle",
-    "signature": "--set signature",
-    "stop_words": "--set stop_words",
-    "store": "--store",
-    "strict": "--strict",
-    "summary": "--summary",
-    "text_column": "--text-column",
-    "threads": "--threads",
-    "threshold": "--threshold",
-    "thresholds": "--thresholds",
-    "time_column": "--time-column",
-    "title_column": "--title-column",
-    "until_empty": "--once",
-    "vector": "--vector",
-    "weights": "--set weights",
-    "window": "--window",
-    "window_by": "--window-by",
-}
+
+def flag_of(option: str) -> str:
+    """Return the flag of an option by its name in the cases."""
+    if option in _RARE_FIELDS:
+        return f"--set {option}"
+    return _FLAGS.get(option, f"--{option.replace('_', '-')}")
+
 
 #: The recipes that come by name.
 RECIPES = (
@@ -133,11 +50,11 @@ class Case:
     corpus, name : str
         What it is recorded under.
     command : str
-        Which of ``COMMANDS``.
+        The command.
     inputs : tuple of str
         Arguments that are no options.
     options : mapping
-        By their names in ``FLAGS``; True for one without a value, a list for one that is given several times.
+        By their names; True for one without a value, a list for one that is given several times.
     files : mapping
         Options that name outputs, and the names of these.
     prints : str
@@ -145,7 +62,7 @@ class Case:
     stdin : str
         The file that standard input is.
     needs : tuple of str
-        What other cases make for it: see ``MADE``.
+        What other cases make for it: see ``PREPARATIONS``.
     same_as : str
         A case of the same corpus whose tables of duplicates and pairs are the same to the last byte.
     digits : int, optional
@@ -171,21 +88,21 @@ class Case:
 
 
 def command_line(command: str, *inputs: str, **options: Any) -> list[str]:
-    """Return the arguments of a command, its options by their names in ``FLAGS``."""
-    words = [*COMMANDS[command], *inputs]
+    """Return the arguments of a command, its options by their names."""
+    words = [*command.split(), *inputs]
     for option, value in options.items():
         for one in value if isinstance(value, list) else [value]:
-            flag, _, field = FLAGS[option].partition(" ")
+            flag, _, field = flag_of(option).partition(" ")
             words += [flag] if one is True else [flag, f"{field}={one}" if field else str(one)]
     return words
 
 
-LIKE, UNLIKE = ("nw-0001", "nw-0004"), ("nw-0001", "nw-0005")
+SIMILAR_IDS, DIFFERENT_IDS = ("nw-0001", "nw-0004"), ("nw-0001", "nw-0005")
 _MODEL = "learned.neardup"
 _VECTOR = "jaccard(words:4), containment(words:4), containment(words:1), length_ratio, numbers, names"
 _TRAINED: dict[str, Any] = {"labels": "labels.csv", "only": "labeller=anna", "vector": _VECTOR}
 #: What cases need besides the files of their corpus: the command that makes it, there.
-MADE = {
+PREPARATIONS = {
     _MODEL: command_line("train", "newswire.jsonl", **_TRAINED, kernel="linear", output=_MODEL),
     "archive.index": command_line("index build", "parts/a.jsonl", threshold=0.5, output="archive.index"),
     "labels.db": command_line("label", "newswire.jsonl", store="labels.db", import_="labels.csv"),
@@ -269,7 +186,7 @@ def _sample() -> Iterator[Case]:
         yield _dedup("newswire", f"keep {order}", **choices)
 
 
-def _ways() -> Iterator[Case]:
+def _run_variants() -> Iterator[Case]:
     """One recipe in every way to read, to cut and to run it: the answer is that of the plain run."""
     plain = "newswire.jsonl"
     same: dict[str, Any] = {"same_as": "dedup recipe default"}
@@ -317,7 +234,7 @@ def _questions() -> Iterator[Case]:
         "multiset": CHOICES["words:3 multiset"],
     }
     for name, choices in explained.items():
-        for what, two in (("a pair", LIKE), ("no pair", UNLIKE)):
+        for what, two in (("a pair", SIMILAR_IDS), ("no pair", DIFFERENT_IDS)):
             if what == "a pair" or name in ("recipe default", "recipe ddd", "second step edit"):
                 options = choices | {"json": True}
                 yield Case("newswire", f"explain {what}, {name}", "explain", (plain, *two), options, prints="why.json")
@@ -429,7 +346,7 @@ def _learned() -> Iterator[Case]:
     yield _dedup("newswire", "learned, precise", **model, precision=0.99, **used)
     yield _dedup("newswire", "learned, keep longest", **model, keep="longest", **used)
     yield _pairs("newswire", "learned", **model, **used)
-    for what, two in (("a pair", LIKE), ("no pair", UNLIKE)):
+    for what, two in (("a pair", SIMILAR_IDS), ("no pair", DIFFERENT_IDS)):
         options = model | {"json": True}
         yield Case("newswire", f"explain {what}, learned", "explain", (plain, *two), options, prints="why.json", **used)
     asked = model | {"document": "like.txt"}
@@ -446,7 +363,7 @@ def _learned() -> Iterator[Case]:
 _WIDE = ("ddd", "default", "jaccard", "simhash", "terms")
 
 
-def _others() -> Iterator[Case]:
+def _other_corpora() -> Iterator[Case]:
     """Every recipe on every other corpus."""
     for corpus in PARTS:
         for name in RECIPES:
@@ -501,6 +418,6 @@ def _labelled() -> Iterator[Case]:
 
 
 CASES = (
-    *(*_sample(), *_ways(), *_questions(), *_studies(), *_flows(), *_learned()),
-    *(*_others(), *_labelled()),
+    *(*_sample(), *_run_variants(), *_questions(), *_studies(), *_flows(), *_learned()),
+    *(*_other_corpora(), *_labelled()),
 )

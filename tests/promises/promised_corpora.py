@@ -53,7 +53,7 @@ FOLDERS = {"cornell": "docs", "html": "pages"}
 CORPORA = ("newswire", *PARTS, *FOLDERS)
 
 
-def needed(corpus: str) -> None:
+def require_corpus(corpus: str) -> None:
     """Skip the test where a corpus is not there."""
     if corpus != "newswire" and not (DATA / corpus).is_dir():
         pytest.skip(f"the corpus {corpus} is not in ../shared/data, which is no part of the project")
@@ -77,15 +77,15 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def laid_out(corpus: str, folder: Path) -> Path:
+def write_corpus(corpus: str, folder: Path) -> Path:
     """Write the files of a corpus into a folder, and return the folder."""
     folder.mkdir()
     if corpus in FOLDERS:
         (folder / FOLDERS[corpus]).symlink_to((DATA / corpus / FOLDERS[corpus]).resolve(), target_is_directory=True)
     else:
         _write_lines(folder / f"{corpus}.jsonl", rows_of(corpus))
-    if corpus in _BESIDE:
-        _BESIDE[corpus](folder)
+    if corpus in _EXTRA_FILES:
+        _EXTRA_FILES[corpus](folder)
     return folder
 
 
@@ -147,7 +147,7 @@ def _reuters(folder: Path) -> None:
     (folder / "whole.jsonl.gz").symlink_to((DATA / "reuters" / "reuters.jsonl.gz").resolve())
 
 
-_BESIDE: dict[str, Callable[[Path], None]] = {
+_EXTRA_FILES: dict[str, Callable[[Path], None]] = {
     "newswire": _newswire,
     "clough": _labels("clough"),
     "cornell": _labels("cornell"),

@@ -49,9 +49,9 @@ LEARNED_DIGITS = 5
 #: That of a classifier changes with its last digits.
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{16}\b")
 
-_BLOCKS, _LINES, _SHOWN, _NAME = 16, 6, 160, 40
+_BLOCKS, _LINES, _MAX_CHARACTERS, _NAME = 16, 6, 160, 40
 _BINARY = (".parquet", ".arrow", ".feather")
-_GONE = object()
+_MISSING = object()
 _NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
 
 Recorded = dict[str, Any]
@@ -99,14 +99,14 @@ def _signature(lines: list[str]) -> str:
 
 def output_of(name: str, content: bytes, *, digits: int | None = None) -> Output:
     """Return an output by its name: a table, JSON lines, JSON, or text."""
-    name, content = _plain(name, content)
+    name, content = decompress(name, content)
     if name.endswith(_BINARY):
-        return _table(_read_table(name, content))
+        return table_output(_read_table(name, content))
     text = content.decode()
     if name in COLUMNS_LEFT_OUT:
-        text = _without(text, COLUMNS_LEFT_OUT[name])
+        text = drop_columns(text, COLUMNS_LEFT_OUT[name])
     if name.endswith(".json"):
-        return _json(json.loads(text or "null"), digits or JSON_DIGITS)
+        return json_output(json.loads(text or "null"), digits or JSON_DIGITS)
     lines = text.removesuffix("\n").split("\n") if text else []
     if digits is not None:
         lines = [_NUMBER.sub(lambda found: f"{float(found[0]):.{digits}g}", line) for line in lines]
@@ -118,7 +118,7 @@ def output_of(name: str, content: bytes, *, digits: int | None = None) -> Output
     return Output(lines, {"rows": len(lines)})
 
 
-def _without(text: str, columns: tuple[str, ...]) -> str:
+def drop_columns(text: str, columns: tuple[str, ...]) -> str:
     rows, left = list(csv.DictReader(io.StringIO(text))), io.StringIO()
     out = csv.DictWriter(left, [name for name in rows[0] if name not in columns], extrasaction="ignore")
     out.writeheader()
@@ -126,7 +126,7 @@ def _without(text: str, columns: tuple[str, ...]) -> str:
     return left.getvalue().replace("\r\n", "\n")
 
 
-def _plain(name: str, content: bytes) -> tuple[str, bytes]:
+def decompress(name: str, content: bytes) -> tuple[str, bytes]:
     if name.endswith(".gz"):
         return name.removesuffix(".gz"), gzip.decompress(content)
     if name.endswith(".zst"):
@@ -137,7 +137,7 @@ def _plain(name: str, content: bytes) -> tuple[str, bytes]:
 
 def rows_of_output(name: str, content: bytes) -> list[dict[str, Any]]:
     """Return the rows of a table in any format; those of CSV are texts."""
-    name, content = _plain(name, content)
+    name, content = decompress(name, content)
     if name.endswith(_BINARY):
         return list(_read_table(name, content).to_pylist())
     if name.endswith(".jsonl"):
@@ -153,7 +153,7 @@ def _read_table(name: str, content: bytes) -> pa.Table:
     return pyarrow.feather.read_table(source) if name.endswith(".feather") else pa.ipc.open_file(source).read_all()
 
 
-def _table(table: pa.Table) -> Output:
+def table_output(table: pa.Table) -> Output:
     """A table in a format whose bytes are the library's: its columns, then its rows."""
     columns = ", ".join(f"{field.name}: {str(field.type).removeprefix('large_')}" for field in table.schema)
     rows = table.to_pylist()
@@ -166,7 +166,7 @@ def _glance(names: list[Any]) -> dict[str, Any]:
     return {"rows": len(names)} | ({"first": str(names[0])[:60], "last": str(names[-1])[:60]} if names else {})
 
 
-def _json(content: Any, digits: int) -> Output:
+def json_output(content: Any, digits: int) -> Output:
     """JSON, a line for each of its parts, so that a difference says which part it is in."""
     content = stable(content, digits)
     if not isinstance(content, dict):
@@ -201,22 +201,22 @@ def stable(content: Any, digits: int) -> Any:
     return float(f"{content:.{digits}g}") if isinstance(content, float) else content
 
 
-def differences(name: str, recorded: Recorded, found: Output) -> list[str]:
+def differences(name: str, recorded: Recorded, output: Output) -> list[str]:
     """Return what differs, in words; nothing where all is as recorded."""
-    now = found.recorded()
-    if now["sha256"] == recorded["sha256"]:
+    current = output.recorded()
+    if current["sha256"] == recorded["sha256"]:
         return []
-    told = _changes(recorded, now, ("rows", "first", "last"))
-    told += _changes(recorded.get("values", {}), now.get("values", {}))
-    told += _changes(recorded.get("parts", {}), now.get("parts", {}))
-    return [f"{name} is not what was recorded:", *told, *_place(recorded, found)]
+    lines = _changes(recorded, current, ("rows", "first", "last"))
+    lines += _changes(recorded.get("values", {}), current.get("values", {}))
+    lines += _changes(recorded.get("parts", {}), current.get("parts", {}))
+    return [f"{name} is not what was recorded:", *lines, *_place(recorded, output)]
 
 
 def _changes(before: Recorded, after: Recorded, keys: tuple[str, ...] | None = None) -> list[str]:
     return [
         f"  {key}: {_short(before.get(key, 'nothing'))} recorded, {_short(after.get(key, 'nothing'))} now"
         for key in (sorted({*before, *after}) if keys is None else keys)
-        if before.get(key, _GONE) != after.get(key, _GONE)
+        if before.get(key, _MISSING) != after.get(key, _MISSING)
     ]
 
 
@@ -240,4 +240,4 @@ def _is_new(part: str, recorded: Recorded, found: Output) -> bool:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

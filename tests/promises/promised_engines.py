@@ -96,32 +96,37 @@ def in_a_window(table: pa.Table, *, keep: str = "first", needs_sample: bool = Fa
     return Answer(kept, {v.id: (v.of or "", v.similarity or 0.0) for v in verdicts if v.is_duplicate}, None)
 
 
-def hold_equal(found: Answer, expected: Answer) -> None:
+def check_equal(found: Answer, expected: Answer) -> None:
     assert found.kept == expected.kept
     assert found.dropped == expected.dropped
     if found.pairs is not None:
         assert found.pairs == expected.pairs
 
 
-def plainly(texts: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
-    """All pairs compared, one after the other: sets of word n-grams, Jaccard in fractions, keepers as the rule says."""
-    sets = {name: _grams(text, n) for name, text in texts.items()}
-    pairs: Pairs = {}
+def plainly(texts: Mapping[str, str], *, n: int, threshold: Fraction, old: Mapping[str, str] | None = None) -> Answer:
+    """All pairs compared, one after the other: sets of word n-grams, Jaccard in fractions, keepers as the rule says.
+
+    Old documents come first, are all kept, and are not compared with each other.
+    """
+    sides = (("old", old or {}), ("new", texts))
+    sets = {(side, name): _grams(text, n) for side, documents in sides for name, text in documents.items()}
+    pairs: dict[tuple[tuple[str, str], tuple[str, str]], Fraction] = {}
     for left, right in combinations(sets, 2):
-        shared = len(sets[left] & sets[right])
-        union = len(sets[left]) + len(sets[right]) - shared
-        if shared and Fraction(shared, union) >= threshold:
-            pairs[left, right] = shared / union
-    kept: list[str] = []
+        if right[0] == "new" and (shared := len(sets[left] & sets[right])):
+            similarity = Fraction(shared, len(sets[left]) + len(sets[right]) - shared)
+            if similarity >= threshold:
+                pairs[left, right] = similarity
+    kept = [key for key in sets if key[0] == "old"]
     dropped: dict[str, tuple[str, float]] = {}
-    for name in sets:
-        found = [(pairs[keeper, name], keeper) for keeper in kept if (keeper, name) in pairs]
-        if found:
-            best = max(similarity for similarity, _ in found)
-            dropped[name] = next((keeper, best) for similarity, keeper in found if similarity == best)
+    for key in [key for key in sets if key[0] == "new"]:
+        matches = [(pairs[keeper, key], keeper[1]) for keeper in kept if (keeper, key) in pairs]
+        if matches:
+            best = max(similarity for similarity, _ in matches)
+            dropped[key[1]] = next(keeper for similarity, keeper in matches if similarity == best), float(best)
         else:
-            kept.append(name)
-    return Answer(set(kept), dropped, pairs)
+            kept.append(key)
+    named_pairs = {(left[1], right[1]): float(similarity) for (left, right), similarity in pairs.items()}
+    return Answer({name for side, name in kept if side == "new"}, dropped, None if old else named_pairs)
 
 
 #: The question about new documents and old ones.
@@ -133,30 +138,8 @@ def two_sides(corpus: str, count: int) -> tuple[pa.Table, pa.Table, Answer]:
     rows = table_of(corpus, count)
     rows = rows.filter(pa.array([text.isascii() for text in rows["text"].to_pylist()]))
     old, new = rows.slice(0, 4 * len(rows) // 5), rows.slice(4 * len(rows) // 5)
-    sides = [dict(zip(side["id"].to_pylist(), side["text"].to_pylist(), strict=True)) for side in (new, old)]
-    return new, old, _plainly_against(*sides, n=3, threshold=Fraction("0.5"))
-
-
-def _plainly_against(new: Mapping[str, str], old: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
-    """As ``plainly``, with old documents that all stay, come first, and are not compared with each other."""
-    sets = {("old", name): _grams(text, n) for name, text in old.items()}
-    sets |= {("new", name): _grams(text, n) for name, text in new.items()}
-    kept, dropped = [one for one in sets if one[0] == "old"], dict[str, tuple[str, float]]()
-    for side, name in sets:
-        if side == "old":
-            continue
-        found: list[tuple[Fraction, str]] = []
-        for keeper in kept:
-            shared = len(sets[keeper] & sets[side, name])
-            union = len(sets[keeper]) + len(sets[side, name]) - shared
-            if shared and Fraction(shared, union) >= threshold:
-                found.append((Fraction(shared, union), keeper[1]))
-        if found:
-            best = max(similarity for similarity, _ in found)
-            dropped[name] = next(keeper for similarity, keeper in found if similarity == best), float(best)
-        else:
-            kept.append((side, name))
-    return Answer({name for side, name in kept if side == "new"}, dropped, None)
+    texts, old_texts = (dict(zip(side["id"].to_pylist(), side["text"].to_pylist(), strict=True)) for side in (new, old))
+    return new, old, plainly(texts, n=3, threshold=Fraction("0.5"), old=old_texts)
 
 
 def _grams(text: str, n: int) -> set[tuple[str, ...]]:

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from promised_corpora import needed, rows_of
+from promised_corpora import require_corpus, rows_of
 from promised_engines import (
     BOTH_SIDES,
     COUNTS,
     QUESTIONS,
     Answer,
     Question,
-    hold_equal,
+    check_equal,
     in_a_window,
     in_memory,
     of_result,
@@ -34,7 +34,7 @@ import neardup as nd
 @pytest.mark.parametrize("corpus", COUNTS)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, corpus: str) -> None:
-    needed(corpus)
+    require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     if "index" in question.without:
         with pytest.raises(nd.NeardupError, match="tfidf"):
@@ -44,18 +44,18 @@ def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, 
         with pytest.raises(nd.NeardupError, match="sample"):
             in_a_window(table, **question.choices)
     found = in_a_window(table, needs_sample=question.needs_sample, **question.choices)
-    hold_equal(found, in_memory(table, **question.choices))
+    check_equal(found, in_memory(table, **question.choices))
 
 
 def test_a_classifier_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> None:
     table = table_of("newswire", 199)
     expected = in_memory(table, classifier=model)
     assert len(expected.dropped) > 50
-    hold_equal(in_a_window(table, classifier=model), expected)
+    check_equal(in_a_window(table, classifier=model), expected)
 
 
 #: What changes the work and not the answer.
-WAYS: dict[str, dict[str, Any]] = {
+RUN_OPTIONS: dict[str, dict[str, Any]] = {
     "one thread": {"threads": 1},
     "three threads": {"threads": 3},
     "a budget": {"memory": 2_000_000},
@@ -66,13 +66,13 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "reuters"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", RUN_OPTIONS)
 @pytest.mark.parametrize("name", ["default", "ddd", "jaccard", "containment", "clip"])
 def test_no_way_to_run_changes_the_answer(name: str, way: str, corpus: str) -> None:
-    needed(corpus)
+    require_corpus(corpus)
     choices = question_of(name).choices
     table = table_of(corpus, COUNTS[corpus])
-    hold_equal(in_memory(table, **choices, **WAYS[way]), _plain_run(corpus, name))
+    check_equal(in_memory(table, **choices, **RUN_OPTIONS[way]), _plain_run(corpus, name))
 
 
 @cache
@@ -88,7 +88,7 @@ def _batches(table: pa.Table, size: int) -> pa.Table:
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_batches_of_any_size_give_one_answer(size: int) -> None:
     table = table_of("newswire", 199)
-    hold_equal(in_memory(_batches(table, size), threshold=0.6), in_memory(table, threshold=0.6))
+    check_equal(in_memory(_batches(table, size), threshold=0.6), in_memory(table, threshold=0.6))
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "texts"])
@@ -102,7 +102,7 @@ def test_all_kinds_of_tables_give_one_answer(kind: str) -> None:
         return
     frame = pytest.importorskip(kind, reason=f"{kind} is not installed")
     data = table.to_pandas() if kind == "pandas" else frame.from_arrow(table)
-    hold_equal(in_memory(data, recipe="ddd"), expected)
+    check_equal(in_memory(data, recipe="ddd"), expected)
 
 
 @pytest.mark.parametrize("cuts", [[199], [1, 50, 199], [40, 80, 120, 160, 199]], ids=["one", "three", "five"])
@@ -119,7 +119,7 @@ def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_pa
             files[-1].write_text("".join(json.dumps(row) + "\n" for row in part.to_pylist()), "utf-8")
         begin = end
     with nd.dedup_files(files, recipe="ddd") as result:
-        hold_equal(of_result(result), in_memory(table, recipe="ddd"))
+        check_equal(of_result(result), in_memory(table, recipe="ddd"))
         assert result.table()["id"].to_pylist() == result.kept
 
 
@@ -129,13 +129,13 @@ def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_pa
     [("jaccard", 0.5, [0.5, 0.6, 0.75, 0.85, 1.0]), ("overlap", 0.6, [0.7, 0.9]), ("euclidean", 8, [6, 3, 0.5])],
 )
 def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, asked: list[float], corpus: str) -> None:
-    needed(corpus)
+    require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     with nd.dedup(table, measure=measure, threshold=mine) as result:
         for threshold in asked:
             moved = result.at(threshold)
             with nd.dedup(table, measure=measure, threshold=threshold) as other:
-                hold_equal(of_result(moved), of_result(other))
+                check_equal(of_result(moved), of_result(other))
                 assert [family.members for family in moved.families] == [family.members for family in other.families]
                 assert moved.summary["dropped"] == other.summary["dropped"]
         with pytest.raises(nd.RecipeError):
@@ -146,19 +146,19 @@ def test_a_run_that_looked_beyond_moves_there_too() -> None:
     table = table_of("newswire", 199)
     with nd.dedup(table, threshold=0.8, margin=0.3) as result:
         for threshold in (0.55, 0.7, 0.9):
-            hold_equal(of_result(result.at(threshold)), in_memory(table, threshold=threshold))
+            check_equal(of_result(result.at(threshold)), in_memory(table, threshold=threshold))
 
 
 @pytest.mark.parametrize("threshold", [Fraction(3, 10), Fraction(17, 20), Fraction(1)], ids=str)
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "msrp", "r8"])
 def test_the_default_recipe_finds_what_a_plain_comparison_of_all_finds(corpus: str, threshold: Fraction) -> None:
-    needed(corpus)
+    require_corpus(corpus)
     texts = {str(row["id"]): row["text"] for row in rows_of(corpus)[:400] if row["text"].isascii()}
     table = pa.table({"id": list(texts), "text": list(texts.values())})
     expected = plainly(texts, n=5, threshold=threshold)
     assert len(texts) > 100
-    hold_equal(in_memory(table, recipe="default", threshold=float(threshold)), expected)
-    hold_equal(in_a_window(table, recipe="default", threshold=float(threshold)), expected)
+    check_equal(in_memory(table, recipe="default", threshold=float(threshold)), expected)
+    check_equal(in_a_window(table, recipe="default", threshold=float(threshold)), expected)
 
 
 def test_a_store_gives_the_verdicts_of_an_index_in_memory(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
 def test_new_documents_against_old_ones_lose_what_the_plainest_answer_says(
     corpus: str, count: int, threads: int, indexed: bool, tmp_path: Path
 ) -> None:
-    needed(corpus)
+    require_corpus(corpus)
     new, old, expected = two_sides(corpus, count)
     reference = nd.build_index(old, tmp_path / "old", **BOTH_SIDES) if indexed else old
     found = of_result(nd.dedup(new, against=reference, threads=threads, **BOTH_SIDES))

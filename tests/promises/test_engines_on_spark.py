@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from promised_corpora import needed, rows_of
-from promised_engines import BOTH_SIDES, Answer, hold_equal, in_memory, question_of, table_of, two_sides
+from promised_corpora import require_corpus, rows_of
+from promised_engines import BOTH_SIDES, Answer, check_equal, in_memory, question_of, table_of, two_sides
 
 import neardup as nd
 
@@ -41,7 +41,7 @@ def mixture() -> pa.Table:
     texts: list[str] = []
     for corpus, count in MIXED.items():
         try:
-            needed(corpus)
+            require_corpus(corpus)
         except pytest.skip.Exception:
             continue
         texts += [row["text"] for row in rows_of(corpus)[:count]]
@@ -96,7 +96,7 @@ def on_spark(session: SparkSession, table: pa.Table, *, recipe: Any = "default",
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_spark_keeps_what_a_run_in_memory_keeps(name: str, spark: SparkSession) -> None:
     question = question_of(name)
-    hold_equal(on_spark(spark, mixture(), **question.choices), in_memory(mixture(), **question.choices))
+    check_equal(on_spark(spark, mixture(), **question.choices), in_memory(mixture(), **question.choices))
 
 
 def test_spark_gives_a_frame_of_what_stays(spark: SparkSession) -> None:
@@ -147,4 +147,4 @@ def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, t
 
 def test_a_classifier_keeps_on_spark_what_it_keeps_in_memory(model: Path, spark: SparkSession) -> None:
     table = table_of("newswire", 199)
-    hold_equal(on_spark(spark, table, classifier=model), in_memory(table, classifier=model))
+    check_equal(on_spark(spark, table, classifier=model), in_memory(table, classifier=model))

@@ -15,7 +15,7 @@ from promised_cases import CASES, RECIPES, Case, command_line
 from promised_corpora import rows_of
 from promised_digests import Output, output_of
 from promised_inboxes import files_in, inbox_of, items_in, sidecars_in, verdicts_of
-from promised_records import MADE_WITH, Records
+from promised_records import VERSIONS, Records
 
 import neardup as nd
 
@@ -36,7 +36,7 @@ def test_outputs_are_what_was_recorded(
     case: Case,
     records: Records,
     corpus_folder: Callable[[str], Path],
-    made: Callable[[str, str], Path],
+    prepared: Callable[[str, str], Path],
     tmp_path: Path,
 ) -> None:
     if case.corpus == "html":
@@ -45,7 +45,7 @@ def test_outputs_are_what_was_recorded(
         _needs("sklearn")
     folder = corpus_folder(case.corpus)
     for name in case.needs:
-        made(case.corpus, name)
+        prepared(case.corpus, name)
     stdin = (folder / case.stdin).read_bytes() if case.stdin else b""
     done = call(*case.arguments(str(tmp_path)), stdin=stdin, folder=folder)
     assert done.code == 0, done.err
@@ -54,28 +54,28 @@ def test_outputs_are_what_was_recorded(
     if case.prints:
         found[case.prints] = done.out
     if _MODEL in case.needs:
-        # What a training made is named by a fingerprint, and its last digits belong to the processor.
+        # What a training prepared is named by a fingerprint, and its last digits belong to the processor.
         own = nd.load_classifier(folder / _MODEL).fingerprint.encode()
         found = {name: content.replace(own, _FINGERPRINT) for name, content in found.items()}
     outputs = {name: output_of(name, content, digits=case.digits) for name, content in found.items()}
-    records.hold(case.corpus, case.name, case.arguments(OUTPUTS), outputs)
+    records.check(case.corpus, case.name, case.arguments(OUTPUTS), outputs)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.same_as], ids=lambda case: case.name)
 def test_one_answer_was_recorded_for_all_ways_to_run(case: Case, records: Records) -> None:
     if records.recording:
-        pytest.skip("the records are being made")
-    plain, other = records.of(case.corpus, case.same_as)["outputs"], records.of(case.corpus, case.name)["outputs"]
+        pytest.skip("the records are being prepared")
+    plain, other = records.entry(case.corpus, case.same_as)["outputs"], records.entry(case.corpus, case.name)["outputs"]
     for name in ("duplicates.csv", "summary.json", *(["kept.jsonl"] if "kept.jsonl" in other else [])):
         assert other[name]["sha256"] == plain[name]["sha256"], name
 
 
 def test_nothing_is_recorded_that_no_test_looks_at(records: Records) -> None:
-    named = {(case.corpus, case.name) for case in CASES} | {("newswire", name) for name in _BESIDE}
+    named = {(case.corpus, case.name) for case in CASES} | {("newswire", name) for name in _EXTRA_RECORDS}
     if not records.recording:
-        known = {(corpus, name) for corpus in {*records.known} - {MADE_WITH} for name in records.known[corpus]}
+        known = {(corpus, name) for corpus in {*records.recorded} - {VERSIONS} for name in records.recorded[corpus]}
         assert known - named == set()
-    records.keep(named)
+    records.forget_others(named)
 
 
 @pytest.mark.parametrize("kind", ["wire", "texts", "pages"])
@@ -98,18 +98,18 @@ def test_a_watched_folder_is_judged_and_emptied_as_it_was(kind: str, records: Re
     }
     outputs = {name: Output(lines, {"rows": len(lines)}) for name, lines in lists.items()}
     outputs["stopped.json"] = output_of("stopped.json", json.dumps(stopped | {"time": None}).encode())
-    records.hold("newswire", f"watch {kind}", command, outputs)
+    records.check("newswire", f"watch {kind}", command, outputs)
 
 
 def test_recipes_have_the_fingerprints_that_they_had(records: Records) -> None:
     done = call(*command_line("recipe list", json=True))
     named = [recipe["name"] for recipe in json.loads(done.out)]
     assert sorted(named) == sorted(RECIPES)
-    if not records.recording and records.known[MADE_WITH]["unicode"] != unicodedata.unidata_version:
+    if not records.recording and records.recorded[VERSIONS]["unicode"] != unicodedata.unidata_version:
         pytest.skip("the Unicode version of Python is part of a fingerprint, and this one is another than was recorded")
     found = {name: nd.load_recipe(name).fingerprint for name in sorted(named)}
     output = Output([f"{name}: {mark}" for name, mark in found.items()], found)
-    records.hold("newswire", "fingerprints", [], {"fingerprints": output})
+    records.check("newswire", "fingerprints", [], {"fingerprints": output})
 
 
 def test_sketches_as_values_are_what_they_were(records: Records) -> None:
@@ -121,7 +121,7 @@ def test_sketches_as_values_are_what_they_were(records: Records) -> None:
         again = nd.MinHash.from_bytes(sketch.to_bytes())
         assert again == sketch
         lines.append(json.dumps([row["id"], sketch.hashvalues.tolist(), int(nd.SimHash.of(words))]))
-    records.hold("newswire", "sketches", [], {"sketches": Output(lines, {"rows": len(lines)})})
+    records.check("newswire", "sketches", [], {"sketches": Output(lines, {"rows": len(lines)})})
 
 
 def test_transformers_make_the_matrices_that_they_made(records: Records) -> None:
@@ -138,7 +138,7 @@ def test_transformers_make_the_matrices_that_they_made(records: Records) -> None
         "fingerprints": [row.tolist() for row in SimHashTransformer("words:2").fit_transform(texts)],
     }
     outputs = {name: Output([json.dumps(row) for row in rows], {"rows": len(rows)}) for name, rows in found.items()}
-    records.hold("newswire", "transformers", [], outputs)
+    records.check("newswire", "transformers", [], outputs)
 
 
 def _sparse(row: Any) -> list[Any]:
@@ -146,4 +146,4 @@ def _sparse(row: Any) -> list[Any]:
 
 
 #: What is recorded besides the cases.
-_BESIDE = ("watch wire", "watch texts", "watch pages", "fingerprints", "sketches", "transformers")
+_EXTRA_RECORDS = ("watch wire", "watch texts", "watch pages", "fingerprints", "sketches", "transformers")

@@ -1,4 +1,4 @@
-"""The short texts of recipes: what they say, that they are written as they are read, and what is refused."""
+"""The short texts of recipes: what they say, that they are feature_texts as they are read, and what is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def numbers_of(kinds: tuple[Number, ...]) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @st.composite
-def written(draw: st.DrawFn) -> tuple[str, tuple[int, ...], set[str], str]:
+def feature_texts(draw: st.DrawFn) -> tuple[str, tuple[int, ...], set[str], str]:
     """Features: the kind, its numbers, its flags, and the text of them with the flags in any order."""
     kind = draw(st.sampled_from(sorted(FEATURE_KINDS)))
     numbers = draw(numbers_of(FEATURE_KINDS[kind].numbers))
@@ -30,8 +30,8 @@ def written(draw: st.DrawFn) -> tuple[str, tuple[int, ...], set[str], str]:
     return kind, numbers, set(flags), ":".join([kind, *map(str, numbers), *flags])
 
 
-@given(written())
-def test_features_are_written_as_they_are_read(drawn: tuple[str, tuple[int, ...], set[str], str]) -> None:
+@given(feature_texts())
+def test_features_are_parsed_and_formatted(drawn: tuple[str, tuple[int, ...], set[str], str]) -> None:
     kind, numbers, flags, text = drawn
     features = Features.parse(f" {text} ")
     assert (features.kind, features.numbers, set(features.flags)) == (kind, numbers, flags)
@@ -59,13 +59,13 @@ def test_features_are_written_as_they_are_read(drawn: tuple[str, tuple[int, ...]
         ("checksum:md5:sha1", ("features 'checksum:md5:sha1'", "2 algorithms", "name one")),
     ],
 )
-def test_features_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> None:
+def test_invalid_features_are_refused(text: str, words: tuple[str, ...]) -> None:
     refused(Features.parse, text, words)
 
 
 @pytest.mark.parametrize("kind", SIGNATURE_KINDS)
 @given(data=st.data())
-def test_signatures_are_written_as_they_are_read(kind: str, data: st.DataObject) -> None:
+def test_signatures_are_parsed_and_formatted(kind: str, data: st.DataObject) -> None:
     numbers = data.draw(numbers_of(SIGNATURE_KINDS[kind].numbers))
     text = ":".join([kind, *map(str, numbers)])
     signature = Signature.parse(text)
@@ -84,11 +84,11 @@ def test_signatures_are_written_as_they_are_read(kind: str, data: st.DataObject)
         ("simhash:64", ("signature 'simhash:64'", "1 number", "at most 0")),
     ],
 )
-def test_signatures_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> None:
+def test_invalid_signatures_are_refused(text: str, words: tuple[str, ...]) -> None:
     refused(Signature.parse, text, words)
 
 
-def test_clips_say_bounds_in_documents_or_shares() -> None:
+def test_bounds_of_clips_are_counts_or_shares() -> None:
     assert Clip.parse("df:2:0.5") == ("df", Fraction(2), Fraction(1, 2), (False, True))
     assert Clip.parse("df:0.01:1000") == ("df", Fraction(1, 100), Fraction(1000), (True, False))
     assert Clip.parse("df:1:1") == ("df", Fraction(1), Fraction(1), (False, False))
@@ -110,7 +110,7 @@ def test_clips_say_bounds_in_documents_or_shares() -> None:
         ("df:0:0", ("clip 'df:0:0'", "leaves nothing")),
     ],
 )
-def test_clips_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> None:
+def test_invalid_clips_are_refused(text: str, words: tuple[str, ...]) -> None:
     refused(Clip.parse, text, words)
 
 
@@ -128,7 +128,7 @@ def test_clips_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> N
         ("edit >= 0.00001", ("edit", "", 0.00001), "edit >= 0.00001"),
     ],
 )
-def test_second_steps_are_written_as_they_are_read(text: str, step: tuple[str, str, float], again: str) -> None:
+def test_second_steps_are_parsed_and_formatted(text: str, step: tuple[str, str, float], again: str) -> None:
     parsed = SecondStep.parse(text)
     assert parsed[:3] == step
     assert str(parsed) == again
@@ -152,7 +152,7 @@ def test_second_steps_are_written_as_they_are_read(text: str, step: tuple[str, s
         ("jaccard(checksum) >= 0.5", ("checksum:sha1", "no features", "second step")),
     ],
 )
-def test_second_steps_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> None:
+def test_invalid_second_steps_are_refused(text: str, words: tuple[str, ...]) -> None:
     refused(SecondStep.parse, text, words)
 
 
@@ -163,7 +163,7 @@ def refused(parse: Callable[[str], object], text: str, words: tuple[str, ...]) -
 
 
 @given(st.text("words:12skip.>=()edf ", max_size=20))
-def test_no_text_makes_more_than_a_refusal(text: str) -> None:
+def test_any_text_is_parsed_or_refused_in_one_line(text: str) -> None:
     for parse in (Features.parse, Signature.parse, Clip.parse, SecondStep.parse):
         assert "\n" not in refusal(parse, text)
 

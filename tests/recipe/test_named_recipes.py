@@ -25,7 +25,7 @@ from neardup.recipe import Recipe, load_recipe, names
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
 
-def test_no_two_recipes_give_the_same_answer() -> None:
+def test_named_recipes_differ() -> None:
     assert len({load_recipe(name).fingerprint for name in names()}) == len(names())
 
 
@@ -75,7 +75,7 @@ def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_recipe_writes_itself_and_explains(name: str, tmp_path: Path) -> None:
+def test_every_recipe_can_be_saved_and_explained(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(load_recipe(name).to_toml())
     texts = newswire()[:60]
@@ -97,7 +97,7 @@ def answer(texts: list[str], name: str) -> nd.Result | str:
 @settings(max_examples=12)
 @given(st.lists(st.text(max_size=40) | st.text("the a is fox ran. 東京,\u0301\n", max_size=60), max_size=6), st.data())
 @pytest.mark.parametrize("name", names())
-def test_no_text_is_too_strange(name: str, texts: list[str], data: st.DataObject) -> None:
+def test_every_recipe_takes_any_text(name: str, texts: list[str], data: st.DataObject) -> None:
     texts = texts + (data.draw(st.permutations(texts)) if texts else [])
     result = answer(texts, name)
     if isinstance(result, str):
@@ -176,13 +176,13 @@ class TestCornell:
         for pair, exact in self.ten().items():
             assert abs(sums[pair] - exact) <= 4 * (exact * (1 - exact) / 500) ** 0.5 + 0.01
 
-    def test_the_exact_twin_finds_the_same_with_the_exact_values(self) -> None:
+    def test_the_exact_recipe_finds_the_same_pairs_with_exact_values(self) -> None:
         exact = Recipe(normalize="strip", features="words:3", measure="jaccard", threshold=0.5)
         result = nd.dedup_files(CORNELL / "docs", recipe=exact)
         found = {frozenset((p.left, p.right)): round(p.similarity, 6) for p in result.pairs if p.similarity > 0.5}
         assert found == self.ten()
 
-    def test_the_exact_twin_has_the_value_of_every_pair(self) -> None:
+    def test_the_exact_recipe_has_the_value_of_every_pair(self) -> None:
         low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
         found = {
             frozenset((p.left, p.right)): f"{p.similarity:.6f}"

@@ -89,7 +89,7 @@ def test_other_features_bring_their_stop_words() -> None:
     assert Recipe(features="terms", stop_words="none").stop_words == "none"
 
 
-def test_the_fingerprint_tells_answers_apart_not_names() -> None:
+def test_fingerprints_differ_for_results_and_not_for_names() -> None:
     base = Recipe()
     assert base.fingerprint == Recipe(name="other", description="same choices").fingerprint
     changes: list[dict[str, Any]] = [
@@ -137,13 +137,11 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
         ({"features": "spots"}, {"antecedents": " ".join(ANTECEDENTS)}),
     ],
 )
-def test_what_cannot_change_the_answer_is_not_in_the_fingerprint(
-    choices: dict[str, Any], others: dict[str, Any]
-) -> None:
+def test_choices_without_effect_do_not_change_the_fingerprint(choices: dict[str, Any], others: dict[str, Any]) -> None:
     assert Recipe(**choices).fingerprint == Recipe(**choices).changed(**others).fingerprint
 
 
-def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_lists_of_stop_words_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = [
         Recipe(),
         Recipe(features="spots", stop_words="none", antecedents="is"),
@@ -168,7 +166,7 @@ def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.M
     assert [one != other for one, other in zip(before, after, strict=True)] == [False] * 3 + [True] * 4
 
 
-def test_another_library_for_pages_is_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_trafilatura_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [Recipe(content=content) for content in ("", "tags", "html")]
     own = [recipe.fingerprint for recipe in before]
     made = before[2].dependencies
@@ -177,7 +175,7 @@ def test_another_library_for_pages_is_another_fingerprint(monkeypatch: pytest.Mo
     assert "trafilatura of tomorrow" in difference(made, before[2].dependencies)
 
 
-def test_no_version_of_unicode_is_in_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_unicode_does_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = [Recipe(), Recipe(features="qgrams:4"), Recipe(normalize="whitespace"), Recipe(normalize="strip")]
     recipes.append(Recipe(features="checksum", normalize="raw"))
     before = [recipe.fingerprint for recipe in recipes]
@@ -191,7 +189,7 @@ def test_no_version_of_unicode_is_in_the_fingerprint(monkeypatch: pytest.MonkeyP
     assert [recipe.fingerprint == one for recipe, one in zip(recipes, before, strict=True)] == [False] + [True] * 4
 
 
-def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
+def test_differences_of_dependencies_are_described() -> None:
     now = Recipe(stop_words="en").dependencies
     assert difference(now, now) == difference({}, {}) == ""
     assert "older neardup" in difference({}, now)
@@ -217,7 +215,7 @@ def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
         ({"signature": "simhash", "weights": "tfidf", "measure": "hamming", "threshold": 3}, True),
     ],
 )
-def test_recipes_say_whether_they_need_the_collection(choices: dict[str, Any], needed: bool) -> None:
+def test_recipes_state_whether_they_need_statistics(choices: dict[str, Any], needed: bool) -> None:
     recipe = Recipe(**choices)
     assert recipe.needs_statistics == needed
     assert recipe.is_weighted == ("weights" in choices and "signature" not in choices)
@@ -230,7 +228,7 @@ def test_recipes_say_whether_they_need_the_collection(choices: dict[str, Any], n
     assert not before.clip + before.weights + before.signature + before.second_step
 
 
-def test_a_recipe_can_be_said_on_one_line() -> None:
+def test_a_recipe_is_described_in_one_line() -> None:
     assert Recipe().in_words() == "words:5 (words), jaccard >= 0.85"
     assert says(Recipe(content="html").in_words(), "content html", "words:5 (words)", "jaccard >= 0.85")
     long = Recipe(features="words:1", stop_words="en", clip="df:2:0.5", weights="tfidf", measure="euclidean",
@@ -244,14 +242,14 @@ def test_a_recipe_can_be_said_on_one_line() -> None:
     )
 
 
-def test_thresholds_are_the_fractions_that_people_write() -> None:
+def test_thresholds_are_the_fractions_as_written() -> None:
     assert exact_fraction(0.7, "t") == Fraction(7, 10)
     assert exact_fraction(1 / 3, "t") == Fraction(1, 3)
     assert rule("jaccard", 0.8)[:3] == (0, 4, 5)
 
 
 @st.composite
-def counted(draw: st.DrawFn) -> tuple[str, int, int, int, int]:
+def overlap_counts(draw: st.DrawFn) -> tuple[str, int, int, int, int]:
     """A measure, and o, a and b that a pair of what it compares can have, in some unit."""
     name = draw(st.sampled_from(list(MEASURES)))
     if name in ("hamming", "edit", "semantic"):
@@ -262,8 +260,8 @@ def counted(draw: st.DrawFn) -> tuple[str, int, int, int, int]:
     return name, draw(st.integers(1, min(a, b))), a, b, unit
 
 
-@given(counted(), st.integers(1, 10**4))
-def test_similarity_and_reaches_say_the_same(drawn: tuple[str, int, int, int, int], asked: int) -> None:
+@given(overlap_counts(), st.integers(1, 10**4))
+def test_similarity_and_reaches_agree(drawn: tuple[str, int, int, int, int], asked: int) -> None:
     name, o, a, b, unit = drawn
     known, counts = measure(name), np.array([[o, a, b]]) * unit
     value = float(similarities(name, counts, unit)[0])

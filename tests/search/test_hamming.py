@@ -48,10 +48,10 @@ def clustered(seed: int, count: int, centres: int, flips: int) -> Words:
 def cost(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the cheapest way, or blocks whatever they cost, which small collections never would."""
     if request.param != "cheapest":
-        monkeypatch.setattr(hamming, "_COST_OF_SORTING", 0)
-        monkeypatch.setattr(hamming, "_MOST_TABLES", 30)
+        monkeypatch.setattr(hamming, "_SORT_COST", 0)
+        monkeypatch.setattr(hamming, "_MAX_TABLES", 30)
     if request.param == "blocks in blocks":
-        monkeypatch.setattr(hamming, "_LONGEST_RUN", 3)
+        monkeypatch.setattr(hamming, "_MAX_RUN", 3)
 
 
 @pytest.mark.usefixtures("cost")
@@ -80,7 +80,7 @@ def test_threads_change_nothing_and_progress_comes_to_its_end() -> None:
 
 
 def test_more_pairs_than_a_piece_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hamming, "_ROOM_FOR_PAIRS", 2)
+    monkeypatch.setattr(hamming, "_CAPACITY", 2)
     values = clustered(4, 200, 2, 3)
     assert as_list(hamming_pairs(values, 8)) == naive_pairs(values, 8)
 

@@ -199,7 +199,7 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
 
 def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_module, "SETS_AT_A_TIME", 7)
-    monkeypatch.setattr(join_module, "_ROOM_FOR_PAIRS", 1)
+    monkeypatch.setattr(join_module, "_CAPACITY", 1)
     texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
     recipe = Recipe(features="words:2", threshold=0.5)
     first = joined(texts, recipe)

@@ -160,8 +160,8 @@ def test_threads_splits_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch)
     texts = edited(200, 3)
     recipe = Recipe(features="words:1", search="lsh", threshold=0.5)
     once = joined(texts, recipe)
-    monkeypatch.setattr(lsh, "_AT_A_TIME", 13)
-    monkeypatch.setattr(lsh, "_ROOM_FOR_PAIRS", 1)
+    monkeypatch.setattr(lsh, "_PIECE", 13)
+    monkeypatch.setattr(lsh, "_CAPACITY", 1)
     for threads, split in [(1, 400), (2, 7), (3, 1), (4, 90)]:
         again = joined(texts, recipe, threads, split)
         for name in ("representative", "left", "right", "counts"):

@@ -163,9 +163,9 @@ def test_equally_close_documents_come_in_their_order() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_lists_of_some_queries_at_a_time(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_module, "_FEWEST_LISTED", 50)
-    monkeypatch.setattr(nearest_module, "_QUERIES_AT_A_TIME", 2)
-    monkeypatch.setattr(nearest_module, "_ROOM", 1)
+    monkeypatch.setattr(nearest_module, "_MIN_LISTED", 50)
+    monkeypatch.setattr(nearest_module, "_QUERIES_PER_PIECE", 2)
+    monkeypatch.setattr(nearest_module, "_CAPACITY", 1)
     documents = zipfian(random.Random(7), 80, 30)
     check(documents, "jaccard", list(range(79, -1, -1)), 3, weighted=False, threads=threads)
 

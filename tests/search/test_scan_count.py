@@ -23,10 +23,10 @@ from neardup.search import join, scan_count
 def _always() -> Iterator[None]:
     """Count whatever the features are, in pieces that end within every corpus."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "FEWEST_MEETINGS", -1)
-        patch.setattr(join, "_MEETINGS_A_FEATURE", 0)
+        patch.setattr(join, "MIN_MEETINGS", -1)
+        patch.setattr(join, "_MEETINGS_PER_FEATURE", 0)
         patch.setattr(scan_count, "_PIECE", 5)
-        patch.setattr(scan_count, "_AT_ONCE", 16)
+        patch.setattr(scan_count, "_BATCH", 16)
         patch.setattr(scan_count, "_SEGMENT", 48)
         patch.setattr(scan_count, "_SAMPLE", 20)
         yield

@@ -172,8 +172,8 @@ def test_many_documents(measure: str, threshold: Fraction, monkeypatch: pytest.M
     assert one is not None
     assert one.statistics["index_entries"] <= sum(map(len, documents))
     assert one.statistics["verified"] <= one.statistics["candidates"]
-    monkeypatch.setattr(weighted, "_VECTORS_AT_A_TIME", 37)
-    monkeypatch.setattr(weighted, "_ROOM_FOR_PAIRS", 1)
+    monkeypatch.setattr(weighted, "_PIECE", 37)
+    monkeypatch.setattr(weighted, "_CAPACITY", 1)
     two = weighted_join(stored(documents), measure, threshold, threads=2)
     assert listed(two) == expected
     assert two is not None
@@ -181,7 +181,7 @@ def test_many_documents(measure: str, threshold: Fraction, monkeypatch: pytest.M
 
 
 def test_a_limit_of_pairs_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted, "_VECTORS_AT_A_TIME", 16)
+    monkeypatch.setattr(weighted, "_PIECE", 16)
     documents = texts_like(3, 100)
     pairs = len(naive_join(documents, "cosine", Fraction(1, 2)))
     done: list[tuple[int, int]] = []

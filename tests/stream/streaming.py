@@ -68,7 +68,7 @@ CLASSIFIERS = {
     "facts": make_classifier("facts", bias=-0.2),
     "facts, bent": make_classifier("facts", gamma=0.4, bias=0.0),
     "weights": make_classifier("weights"),
-    "everything": make_classifier("sets").everything(),
+    "everything": make_classifier("sets").without_cut(),
 }
 #: One that goes by times and titles: of texts that say no time, a question has none either.
 TIMED = "times"

@@ -23,7 +23,7 @@ from neardup.kernels.window import (
     BUCKET_WORDS,
     CELL_BITS,
     FIRST,
-    LEAST_SIZE,
+    MIN_SIZE,
     NEXT,
     SHARED_KEYS,
     count_bucket_hits,
@@ -34,9 +34,9 @@ from neardup.kernels.window import (
 )
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
-from neardup.search import epoch as epoch_module
-from neardup.search.epoch import _CLASSES, Epoch, double_table, empty_vocabulary, plan_of, set_growth_limit
+from neardup.search import window_index
 from neardup.search.window import kind_of
+from neardup.search.window_index import _CLASSES, Epoch, double_table, empty_vocabulary, plan_of, set_growth_limit
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -44,8 +44,8 @@ Words = npt.NDArray[np.uint64]
 
 def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
     """Enter sets of so many features and more by signatures, on buckets that are soon full."""
-    patch.setattr(epoch_module, "_LEAST", least)
-    patch.setattr(epoch_module, "first_buckets", lambda slots, signatures: 2)
+    patch.setattr(window_index, "_MIN_SIGNATURE_SIZE", least)
+    patch.setattr(window_index, "first_buckets", lambda slots, signatures: 2)
 
 
 def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
@@ -79,7 +79,7 @@ SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
 def query_signatures(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
     """The keys by which a document asks for those of a row, as ``meet_sets`` does."""
     size, equal = len(order), int(plan[row, SHARED_KEYS])
-    low = max(int(plan[row, LEAST_SIZE]), smallest_partner(found, size))
+    low = max(int(plan[row, MIN_SIZE]), smallest_partner(found, size))
     entering = plan_row(plan, size) == row
     credit = insertion_credit(found, size, equal) if entering else size - required_overlap(found, size, low) + equal
     keys: Words = pair_signatures(order, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
@@ -92,7 +92,7 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, first)
         plan = plan_of(found, _CLASSES)
-    begins = [int(least) for least in plan[:, LEAST_SIZE] if least <= 300]
+    begins = [int(least) for least in plan[:, MIN_SIZE] if least <= 300]
     if not begins:
         return
     begin = data.draw(st.sampled_from(begins))

@@ -19,8 +19,8 @@ from streaming import DAY, FOX, HOUR, NOON, RECIPES, TEXTS, SetClock, examples, 
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
-from neardup.search import renewal as renewal_module
 from neardup.search import window as window_module
+from neardup.search import window_index
 from neardup.stream.store import Store
 
 
@@ -51,8 +51,8 @@ def _small_generations() -> Iterator[None]:
         patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
         patch.setattr(window_module, "_LAST_STAGE", 5)
         patch.setattr(window_module, "_MIN_EPOCH", 6)
-        patch.setattr(window_module, "_RENEWAL_RATE", 2)
-        patch.setattr(renewal_module, "_MOST_DOCUMENTS", 2)
+        patch.setattr(window_module, "_REBUILD_RATE", 2)
+        patch.setattr(window_index, "_SLICE_DOCUMENTS", 2)
         yield
 
 

@@ -32,9 +32,9 @@ from streaming import (
 
 import neardup as nd
 from neardup.recipe import Recipe
-from neardup.search import renewal as renewal_module
 from neardup.search import window as window_module
-from neardup.search.epoch import Epoch
+from neardup.search import window_index
+from neardup.search.window_index import Epoch
 
 
 def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float | None]]:
@@ -179,9 +179,9 @@ def test_many_small_epochs_change_no_verdict(
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
     monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
     monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    monkeypatch.setattr(window_module, "_RENEWAL_RATE", 2)
+    monkeypatch.setattr(window_module, "_REBUILD_RATE", 2)
     monkeypatch.setattr(window_module, "_DOCUMENTS_AT_A_TIME", 7)
-    monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 3)
+    monkeypatch.setattr(window_index, "_SLICE_DOCUMENTS", 3)
     compare(RECIPES[recipe], window, against, count, 90)
 
 
@@ -192,7 +192,7 @@ def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatc
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
     monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
     monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    monkeypatch.setattr(window_module, "_RENEWAL_RATE", rate)
+    monkeypatch.setattr(window_module, "_REBUILD_RATE", rate)
     monkeypatch.setattr(window_module, "_DOCUMENTS_AT_A_TIME", 7)
     gc.collect()
     gc.disable()
@@ -210,8 +210,8 @@ def test_an_emptied_window_loses_nothing_while_an_epoch_is_renewed(
     documents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 4: 64})
-    monkeypatch.setattr(window_module, "_RENEWAL_RATE", 1)
-    monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 1)
+    monkeypatch.setattr(window_module, "_REBUILD_RATE", 1)
+    monkeypatch.setattr(window_index, "_SLICE_DOCUMENTS", 1)
     texts = [f"the text number {i} is about the town {i * 7919}" for i in range(40)]
     with nd.Index(RECIPES["default"], window="1h", now=SetClock(NOON + 99 * DAY)) as index:
         for i, text in enumerate(texts[:documents]):

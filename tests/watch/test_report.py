@@ -51,7 +51,7 @@ def test_a_stored_flow_has_all_verdicts_and_texts(room: Newsroom) -> None:
         assert flow.ids.to_pylist() == list(verdicts)
         for at, (kind, of) in enumerate(verdicts.values()):
             assert flow.keeper(at) == (of or "")
-            assert (flow.of[at] == ORIGINAL) == (kind == "original")
+            assert (flow.keeper_rows[at] == ORIGINAL) == (kind == "original")
             assert flow.exact[at] == (kind == "exact")
         place = {name: at for at, name in enumerate(verdicts)}
         texts = found.texts(range(len(flow)))
@@ -129,8 +129,8 @@ def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsro
     with reader:
         flow = found.flow
         assert flow.ids.to_pylist() == ["0.txt", "3.txt", "4.txt"]
-        assert flow.before == 1
-        assert flow.of.tolist() == [ORIGINAL, 0, 0]
+        assert flow.earlier_count == 1
+        assert flow.keeper_rows.tolist() == [ORIGINAL, 0, 0]
         assert flow.duplicates.tolist() == [1, 2]
         assert found.texts([0])[0].text == text_of(1)
 
@@ -159,7 +159,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     room.deliver("worse.json", '{"id": "cut')
     room.run_once()
     flow = report_of(room, tmp_path / "page.html", items=3).write()
-    assert len(flow) - flow.before == 3
+    assert len(flow) - flow.earlier_count == 3
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "2" in page[page.index("rejected: the file ends in the middle") :][:200]
     assert "about the latest 3 items; 10 arrived" in page
@@ -174,15 +174,15 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
             release(watcher.index, watcher.index.store, name, "<b>ann</b>")
     report_of(room, tmp_path / "page.html").write()
     page = Markup((tmp_path / "page.html").read_text("utf-8")).text
-    assert "matches nothing that the window held5" in page
-    assert "was stopped, and somebody let it pass afterwards2" in page
+    assert "matches nothing in the window5" in page
+    assert "was stopped first, and released later2" in page
     rows = page[page.index("Items that were stopped, and that somebody let pass") :].split("How this was made")[0]
     # The latest first, with what the verdict had been.
     assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")
     assert rows.count("<b>ann</b>") == 2
     # Those that came before the reported items are not counted.
     flow = report_of(room, tmp_path / "page.html", items=1).write()
-    assert flow.ids.to_pylist()[flow.before :] == ["g3"]
+    assert flow.ids.to_pylist()[flow.earlier_count :] == ["g3"]
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "g3" in page
     assert "wire/b.txt" not in page

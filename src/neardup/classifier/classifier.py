@@ -260,11 +260,11 @@ class Classifier:
         """
         needed_columns(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
-    def everything(self) -> Classifier:
+    def without_cut(self) -> Classifier:
         """Return the classifier that passes every candidate, so that their probabilities can be examined."""
         return replace(self, cut=float("-inf"))
 
-    def complaint(self, counts: DomainCounts) -> str:
+    def domain_error(self, counts: DomainCounts) -> str:
         """Return a sentence on why a run with these counts is outside the domain; empty if it is inside.
 
         A classifier that passes everything is never outside.
@@ -283,7 +283,7 @@ class Classifier:
         """
         if self.force_domain:
             return
-        if why := self.complaint(counts):
+        if why := self.domain_error(counts):
             raise RecipeError(
                 f"{why}; train one on labels of such documents, or continue with "
                 f"{option('--force-domain', 'force_domain=True')}"

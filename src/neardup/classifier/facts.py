@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, compose, in_ranges, properties
-from neardup.kernels.facts import (
+from neardup.kernels.entities import (
     DIGIT,
     FEED,
     IGNORED,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.evaluation.audit import Audit, Sample
-    from neardup.evaluation.estimates import Point
+    from neardup.evaluation.estimates import ThresholdPoint
     from neardup.evaluation.population import Vote
     from neardup.evaluation.scores import Figure
     from neardup.labels.store import LabelStore
@@ -54,7 +54,8 @@ def _print_audit(found: Audit) -> None:
     console.print(Text(f"{printable_line(found.point)}; candidate rule: {printable_line(found.candidate_rule)}"))
     pairs = format_count(found.candidates, "candidate pair")
     console.print(
-        f"{format_count(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned"
+        f"{format_count(found.documents, 'document')}, {pairs} of distinct texts, "
+        f"{found.working_point.returned:,} returned"
     )
     unsure = f", {found.unsure:,} unsure" if found.unsure else ""
     console.print(f"{format_count(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
@@ -75,24 +76,24 @@ def _points_table(found: Audit) -> Table:
     table = make_table("returned at", "pairs", "precision", "recall among candidates")
     for point in found.points:
         cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
-        add_row(table, cells, bold=point.own)
+        add_row(table, cells, bold=point.is_working_point)
     return table
 
 
 def _strata_table(found: Audit) -> Table:
-    names = dict.fromkeys(printable_line(found.scale_of(band).name) for band in found.strata)
+    names = dict.fromkeys(printable_line(found.stratum_scale(stratum).name) for stratum in found.strata)
     table = make_table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
-    for band in found.strata:
-        counts = [f"{count:,}" for count in (band.pairs, band.drawn, band.judged, band.same)]
-        share = _figure(band.share) if band.judged else ""
-        cells = [band.between(found.scale_of(band)), "yes" if band.returned else "no", *counts, share]
+    for stratum in found.strata:
+        counts = [f"{count:,}" for count in (stratum.pairs, stratum.drawn, stratum.judged, stratum.same)]
+        share = _figure(stratum.share) if stratum.judged else ""
+        cells = [stratum.score_range(found.stratum_scale(stratum)), "yes" if stratum.returned else "no", *counts, share]
         add_row(table, cells)
     return table
 
 
-def _threshold(found: Audit, point: Point) -> str:
-    sign = "<=" if found.scale.distance else ">="
-    return f"{sign} {found.scale.shown(point.score):.4g}{' (audited)' if point.own else ''}"
+def _threshold(found: Audit, point: ThresholdPoint) -> str:
+    sign = "<=" if found.returned_scale.is_distance else ">="
+    return f"{sign} {found.returned_scale.threshold(point.score):.4g}{' (audited)' if point.is_working_point else ''}"
 
 
 def _figure(figure: Figure) -> str:
@@ -171,7 +172,7 @@ def audit(
     )
 
     from neardup.documents import write_table
-    from neardup.evaluation.audit import MOST, draw_sample, examples_of
+    from neardup.evaluation.audit import MAX_EXAMPLES, draw_sample, select_examples
     from neardup.evaluation.population import read_votes, store_votes
     from neardup.labelling.server import PACKAGES
     from neardup.labels.store import LabelStore, labeller_name
@@ -197,17 +198,17 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = read_votes(labels, drawn.places, **label_options.as_dict())
+            votes = read_votes(labels, drawn.positions, **label_options.as_dict())
         if store is not None:
             label_store = stack.enter_context(LabelStore(store))
             _serve(drawn, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)
-            votes += store_votes(label_store.labels, drawn.places)
+            votes += store_votes(label_store.labels, drawn.positions)
         judgements = drawn.resolve_votes(votes)
         if sample_to is not None:
             write_table(drawn.table(judgements), sample_to, force=force)
         found = drawn.audit(judgements)
         if report is not None:
-            examples = examples_of(drawn, judgements, MOST if report_pairs is None else report_pairs)
+            examples = select_examples(drawn, judgements, MAX_EXAMPLES if report_pairs is None else report_pairs)
             replace(found, examples=examples).write(report, force=force, command=typed_command())
     if as_json:
         print_json(found.to_dict())
@@ -231,7 +232,7 @@ def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int,
     from neardup.labelling.server import serve
     from neardup.labelling.session import SampleQueue, Session
 
-    index = LabelIndex(store, drawn.material)
+    index = LabelIndex(store, drawn.reader)
     for note in index.check():
         print_message(note)
     queue = SampleQueue(drawn, index)

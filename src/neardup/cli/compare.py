@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from neardup.evaluation.comparison import Comparison, Row, SystemScores
+    from neardup.evaluation.comparison import Comparison, SystemScores, ThresholdScores
     from neardup.recipe import Recipe
 
 #: On narrower terminals intervals are below their figures; the larger width is for tables with accuracy.
@@ -208,7 +208,7 @@ def _print_comparison(found: Comparison, *, all_thresholds: bool) -> None:
         console.print(Text(printable_line(sentence)))
 
 
-def _usual_rows(scored: SystemScores) -> list[Row]:
+def _usual_rows(scored: SystemScores) -> list[ThresholdScores]:
     """Return the best threshold, and for a classifier its own."""
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
@@ -226,14 +226,14 @@ def _table(found: Comparison, *, wide: bool) -> Table:
     return table
 
 
-def _counts(row: Row, found: Comparison, *, wide: bool) -> list[str]:
+def _counts(row: ThresholdScores, found: Comparison, *, wide: bool) -> list[str]:
     if not wide and not found.complete:
         return [f"{row.correct:,}/{row.returned:,}"]
     counts = [row.returned, row.correct, *([] if found.complete else [row.unlabelled])]
     return [f"{count:,}" for count in counts]
 
 
-def _threshold(scored: SystemScores, row: Row, *, wide: bool) -> str:
+def _threshold(scored: SystemScores, row: ThresholdScores, *, wide: bool) -> str:
     if scored.scale == "fixed":
         return "-"
     if scored.scale == "probability":

@@ -188,7 +188,7 @@ def _serve(
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
         with reading_progress(corpus, candidate_rule) as progress:
-            pool, material = build_pool(
+            pool, reader = build_pool(
                 corpus,
                 candidate_rule,
                 seed=queue_options.seed,
@@ -198,7 +198,7 @@ def _serve(
                 **run_options.limits,
             )
             labels = stack.enter_context(LabelStore(store))
-            index = LabelIndex(labels, material)
+            index = LabelIndex(labels, reader)
             notes = index.check()
             statistics = vector_statistics(
                 vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
@@ -273,9 +273,9 @@ def _exchange(
         corpus = stack.enter_context(read_options.open(inputs, write=False))
         print_corpus_notes(corpus)
         with progress_bar() as progress:
-            material = DocumentReader.of(corpus, content=queue_options.recipe.content, report=progress)
+            reader = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
-        index = LabelIndex(labels, material)
+        index = LabelIndex(labels, reader)
         for note in index.check():
             print_message(note)
         if imported is not None:

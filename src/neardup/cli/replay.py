@@ -153,14 +153,14 @@ class ReplayReportOptions(ReportOptions):
         margin = self.margin(recipe)
         if self.report is None:
             return None
-        from neardup.pages.report import Extent
+        from neardup.pages.report import ReportLimits
 
         options = self.page_options()
         numbers: dict[str, Any] = {name: value for name, value in options.items() if name in ("families", "rows")}
         return {
             "output": self.report,
             "margin": margin or 0.0,
-            "extent": Extent(**numbers),
+            "limits": ReportLimits(**numbers),
             "command": options["command"],
         }
 

@@ -192,5 +192,5 @@ def warn_if_foreign(classifier: Classifier | None, summary: Mapping[str, Any]) -
         return
     from neardup.classifier.domain import DomainCounts
 
-    if complaint := classifier.complaint(DomainCounts(found["candidates"], found["outside"], found["passed"])):
+    if complaint := classifier.domain_error(DomainCounts(found["candidates"], found["outside"], found["passed"])):
         print_message(f"{complaint}; its training figures do not hold here")

@@ -166,17 +166,17 @@ def report(
 
     The store is only read, so a watcher can keep writing to it.
     """
-    from neardup.pages.report import Extent
+    from neardup.pages.report import ReportLimits
     from neardup.watch.report import StoreReport
 
     store_report = StoreReport(
         store=store,
         output=output,
         items=items,
-        extent=Extent(families=families, rows=rows),
+        limits=ReportLimits(families=families, rows=rows),
         command=typed_command(),
         classifier=classifier_options.load(),
     )
     flow = store_report.write(force=force)
-    reported, duplicates = len(flow) - flow.before, len(flow.duplicates)
+    reported, duplicates = len(flow) - flow.earlier_count, len(flow.duplicates)
     print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")

@@ -107,7 +107,7 @@ def _working_points_table(training: Training) -> Table:
     table = make_table("precision goal", "score from", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
-        table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
+        table.add_row(f"{point.target:g}", cut, _figure(point.precision), _figure(point.recall))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Audits: a sample is drawn from a result, people judge it, and the labels say how good the whole is."""
+"""The audit of a result: a random sample of its pairs, which people label, and estimates from their labels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples
+from neardup.evaluation.audit_result import AuditResult, Example, Examples, StratumResult
 from neardup.evaluation.estimates import (
     StratumCounts,
     allocate,
-    duplicates,
+    duplicate_figure,
     estimate_duplicates,
-    points,
-    precision,
+    precision_figure,
     stratify,
+    threshold_points,
 )
 from neardup.evaluation.population import (
     ID_COLUMNS,
@@ -44,115 +44,115 @@ from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
-#: How many pairs of each kind are read out where nothing else is asked for.
-MOST = 20
-#: Why a pair is worth reading: whether it is returned, and what people say of it; None is either.
-KINDS: dict[str, tuple[bool | None, str]] = {
+#: The default number of pairs of each kind to show.
+MAX_EXAMPLES = 20
+#: The kinds of pairs to show: whether they are returned (None for either), and their label.
+_KINDS: dict[str, tuple[bool | None, str]] = {
     "wrong": (True, DIFFERENT),
     "missed": (False, SAME),
     "unsure": (None, UNSURE),
 }
 
 
-def examples_of(drawn: Sample, known: SampleLabels, most: int = MOST) -> Examples:
-    """Return the pairs of each kind that stand for most others."""
-    if most < 0:
-        raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
-    population = drawn.population
-    score, returned = population.score[drawn.pairs], population.returned[drawn.pairs]
-    weights = _weights(drawn, known)
+def select_examples(sample: Sample, labels: SampleLabels, max_examples: int = MAX_EXAMPLES) -> Examples:
+    """Return at most ``max_examples`` pairs of each kind, those that represent the most pairs."""
+    if max_examples < 0:
+        raise RecipeError(
+            f"{max_examples} pairs of each kind are below 0; give the number to show, such as {MAX_EXAMPLES}"
+        )
+    population, reader = sample.population, sample.reader
+    score, returned = population.score[sample.pairs], population.returned[sample.pairs]
+    weights = _weights(sample, labels)
     chosen: dict[str, list[int]] = {}
-    total = {}
-    for kind, (side, answer) in KINDS.items():
-        members = [
-            at
-            for at, said in enumerate(known.answers)
-            if said == answer and (side is None or bool(returned[at]) == side)
+    totals = {}
+    for kind, (side, answer) in _KINDS.items():
+        rows = [
+            row
+            for row, label in enumerate(labels.answers)
+            if label == answer and (side is None or bool(returned[row]) == side)
         ]
-        # Of equals those furthest on the wrong side first: they surprise most.
-        members.sort(key=lambda at: (-weights[at], -score[at] if returned[at] else score[at], at))
-        chosen[kind], total[kind] = members[:most], len(members)
-    left, right = drawn.left, drawn.right
-    places = [at for members in chosen.values() for at in members]
-    material = drawn.material
-    material.load(np.concatenate([left[places], right[places]]))
-    shown = {
+        # Of equal weights, the scores furthest on the wrong side first: these are the largest errors.
+        rows.sort(key=lambda row: (-weights[row], -score[row] if returned[row] else score[row], row))
+        chosen[kind], totals[kind] = rows[:max_examples], len(rows)
+    all_rows = [row for rows in chosen.values() for row in rows]
+    reader.load(np.concatenate([sample.left[all_rows], sample.right[all_rows]]))
+    examples = {
         kind: [
             Example(
-                material.shown(int(left[at])),
-                material.shown(int(right[at])),
-                float(score[at]),
-                bool(returned[at]),
-                known.answers[at],
-                weights[at],
+                reader.document(int(sample.left[row])),
+                reader.document(int(sample.right[row])),
+                float(score[row]),
+                bool(returned[row]),
+                labels.answers[row],
+                weights[row],
             )
-            for at in members
+            for row in rows
         ]
-        for kind, members in chosen.items()
+        for kind, rows in chosen.items()
     }
-    return Examples(shown, total)
+    return Examples(examples, totals)
 
 
-def _weights(drawn: Sample, known: SampleLabels) -> Sequence[float]:
-    """Return for each drawn pair how many pairs of its stratum a judged one stands for; 0 for the others."""
-    place = drawn.pair_strata
-    sure = np.array([answer in (SAME, DIFFERENT) for answer in known.answers], np.bool_)
-    judged = np.bincount(place[sure], minlength=len(drawn.strata))
-    pairs = np.array([stratum.pairs for stratum in drawn.strata])
-    each = pairs[place] / np.maximum(judged[place], 1)
-    return [float(weight) for weight in np.where(sure, each, 0.0)]
+def _weights(sample: Sample, labels: SampleLabels) -> Sequence[float]:
+    """Return the number of pairs of its stratum that each judged pair represents; 0 for drawn pairs without a label."""
+    strata = sample.pair_strata
+    sure = np.array([answer in (SAME, DIFFERENT) for answer in labels.answers], np.bool_)
+    judged = np.bincount(strata[sure], minlength=len(sample.strata))
+    pairs = np.array([stratum.pairs for stratum in sample.strata])
+    weights = pairs[strata] / np.maximum(judged[strata], 1)
+    return [float(weight) for weight in np.where(sure, weights, 0.0)]
 
 
 class Audit(AuditResult):
-    """How good a result is, by a random sample of it, with its page; see ``AuditResult``."""
+    """The quality of a result, estimated from a random sample of its pairs; see ``AuditResult`` for its fields."""
 
     __slots__ = ()
 
     def to_html(self, *, command: str = "") -> str:
-        """Return a page with tables and pairs to read that needs nothing but a browser.
+        """Return the audit as a page for a browser, with tables and pairs to read.
 
         Parameters
         ----------
         command : str
-            As it was typed, for the page to say.
+            The command line to state on the page.
 
         Raises
         ------
         OutputError
-            If the packages that draw are not installed.
+            If the packages for pages are not installed.
         """
         from neardup.evaluation.audit_page import audit_page
 
         return audit_page(self, command=command)
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
-        """Write the page (.html) or everything else (.json); ``command`` is for the page to say.
+        """Write the audit as a page (.html) or as JSON (.json); the page states ``command``.
 
         Raises
         ------
         OutputError
-            If the name says no such format, or the place cannot be written.
+            If the suffix is none of these, or the file cannot be written.
         """
         name = os.fspath(output)
         if not name.endswith((".html", ".json")):
-            raise OutputError(f"{name} says no format of an audit; name it .html or .json")
+            raise OutputError(f"{name} has no format of an audit; name it .html or .json")
         check_place(name, force=force)
         content = self.to_html(command=command) if name.endswith(".html") else json.dumps(self.to_dict(), indent=2)
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
 
 
-#: How many pairs are drawn where nothing else is asked for.
+#: The default number of pairs to draw.
 AUDIT_SAMPLE = 200
-_WRITTEN = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
+_LABEL_CELLS = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
 
 
 class Sample:
-    """A sample that was drawn from a result and can be judged.
+    """A stratified random sample of the candidates of a result.
 
-    ``counts`` pairs were drawn of each of the ``strata``; ``pairs`` (int64[k]) are the drawn ones, by their places in
-    the population, in an order that tells nothing. ``material`` has the documents, for people who judge; ``inputs``
-    are the files that they came from.
+    ``counts`` holds the number of pairs drawn from each of the ``strata``. ``pairs`` (int64[k]) are the rows of the
+    drawn pairs in the population, in an order that reveals nothing. ``reader`` reads the documents, for people who
+    judge; ``inputs`` are the files of the documents.
     """
 
     def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
@@ -162,9 +162,9 @@ class Sample:
                 "give a looser candidate rule"
             )
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
-        self.material = DocumentReader(corpus, population.names, content=content)
-        scales = population.scale.edges, population.other_scale.edges
-        self.strata, self._place = stratify(population.score, population.returned, population.deviations, *scales)
+        self.reader = DocumentReader(corpus, population.names, content=content)
+        edges = population.returned_scale.edges, population.unreturned_scale.edges
+        self.strata, self._strata = stratify(population.score, population.returned, population.deviations, *edges)
         self.counts = allocate(self.strata, sample)
         if 0 in self.counts:
             least = 2 * max(sum(stratum.returned == side for stratum in self.strata) for side in (True, False))
@@ -172,7 +172,7 @@ class Sample:
                 f"sample {sample} is too small for {len(self.strata)} strata, each of which needs a pair; draw "
                 f"{least}, or better a hundred"
             )
-        self.pairs = draw_pairs(population.names, population.left, population.right, self._place, self.counts, seed)
+        self.pairs = draw_pairs(population.names, population.left, population.right, self._strata, self.counts, seed)
 
     @property
     def left(self) -> Integers:
@@ -187,58 +187,56 @@ class Sample:
     @property
     def pair_strata(self) -> Integers:
         """The stratum of each drawn pair."""
-        return self._place[self.pairs]
+        return self._strata[self.pairs]
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """Where the document of each id is."""
+    def positions(self) -> dict[str, int]:
+        """The position of the document with each id."""
         names = self.population.names
         return positions_by_id(names.of_input(np.arange(len(names))).to_pylist())
 
     def resolve_votes(self, votes: Iterable[Vote]) -> SampleLabels:
-        """Return what votes say of the drawn pairs."""
+        """Return the labels that votes give the drawn pairs."""
         return resolve_votes(self.left, self.right, self.population.texts, votes)
 
-    def table(self, known: SampleLabels) -> pa.Table:
+    def table(self, labels: SampleLabels) -> pa.Table:
         """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
-        self.material.load(np.concatenate([self.left, self.right]))
-        sides = [[self.material.shown(at) for at in side.tolist()] for side in (self.left, self.right)]
-        ids = {name: [one.id for one in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
-        texts = {f"text{number}": [one.text for one in side] for number, side in enumerate(sides, 1)}
-        columns = ids | {LABEL_COLUMN: [_WRITTEN[answer] for answer in known.answers]} | texts
+        self.reader.load(np.concatenate([self.left, self.right]))
+        sides = [[self.reader.document(at) for at in side.tolist()] for side in (self.left, self.right)]
+        ids = {name: [document.id for document in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
+        texts = {f"text{number}": [document.text for document in side] for number, side in enumerate(sides, 1)}
+        columns = ids | {LABEL_COLUMN: [_LABEL_CELLS[answer] for answer in labels.answers]} | texts
         return pa.table({name: pa.array(column, pa.large_string()) for name, column in columns.items()})
 
-    def audit(self, known: SampleLabels) -> Audit:
-        """Return what the labels say of the whole."""
+    def audit(self, labels: SampleLabels) -> Audit:
+        """Return the figures of the result, as estimated from the labels."""
         population, strata = self.population, self.strata
-        members = [np.flatnonzero(self.pair_strata == at) for at in range(len(strata))]
-        given = [known.counts(mine) for mine in members]
+        answers = [labels.counts(np.flatnonzero(self.pair_strata == at)) for at in range(len(strata))]
         cells = [
             StratumCounts(stratum.pairs, count[SAME] + count[DIFFERENT], count[SAME])
-            for stratum, count in zip(strata, given, strict=True)
+            for stratum, count in zip(strata, answers, strict=True)
         ]
-        total = known.counts()
-        bands = []
-        for at, (stratum, cell) in enumerate(zip(strata, cells, strict=True)):
-            bands.append(
-                Band(
-                    returned=stratum.returned,
-                    low=stratum.low,
-                    high=stratum.high,
-                    pairs=stratum.pairs,
-                    drawn=self.counts[at],
-                    judged=cell.judged,
-                    same=cell.same,
-                    unsure=given[at][UNSURE],
-                    share=precision(estimate_duplicates([cell]), stratum.pairs),
-                )
+        total = labels.counts()
+        results = [
+            StratumResult(
+                returned=stratum.returned,
+                low=stratum.low,
+                high=stratum.high,
+                pairs=stratum.pairs,
+                drawn=self.counts[at],
+                judged=cell.judged,
+                same=cell.duplicates,
+                unsure=answers[at][UNSURE],
+                share=precision_figure(estimate_duplicates([cell]), stratum.pairs),
             )
-        copies, copy_pairs = population.copies
+            for at, (stratum, cell) in enumerate(zip(strata, cells, strict=True))
+        ]
+        copies, copy_pairs = population.copy_counts
         return Audit(
             point=population.point,
             candidate_rule=population.candidate_rule,
-            scale=population.scale,
-            other_scale=population.other_scale,
+            returned_scale=population.returned_scale,
+            unreturned_scale=population.unreturned_scale,
             seed=self.seed,
             documents=population.documents,
             copies=copies,
@@ -249,10 +247,10 @@ class Sample:
             different=total[DIFFERENT],
             unsure=total[UNSURE],
             missing=total[""],
-            outside=known.outside,
-            strata=tuple(bands),
-            points=tuple(points(strata, cells, population.own, population.directions)),
-            duplicates=duplicates(cells),
+            outside=labels.outside,
+            strata=tuple(results),
+            points=tuple(threshold_points(strata, cells, population.working_score, population.directions)),
+            duplicates=duplicate_figure(estimate_duplicates(cells)),
             inputs=self.inputs,
         )
 
@@ -270,32 +268,25 @@ def draw_sample(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Sample:
-    """Find all candidates and draw a stratified random sample of them.
+    """Find all candidates of a classifier or a recipe, and draw a stratified random sample of them.
 
-    It is a sample of a classifier's result or of a recipe's; ``candidate_rule`` is for a recipe
-    (``population.recipe_population``). A larger sample holds the pairs of a smaller one. Raises ``NeardupError``
-    if there is nothing to judge.
+    ``candidate_rule`` is for a recipe only (see ``population.recipe_population``). A larger sample contains the pairs
+    of a smaller one. Raises ``NeardupError`` if there is nothing to judge.
     """
     if sample < 1:
         raise RecipeError(f"sample {sample} is below 1; give the number of pairs to judge, such as {AUDIT_SAMPLE}")
-    once = partial(
+    runner = partial(
         run, corpus, threads=threads, memory=memory, pairs_per_document=None, encoder=encoder, progress=progress
     )
     if recipe is not None and classifier is None:
-        return Sample(
-            corpus, recipe_population(recipe, candidate_rule, once), content=recipe.content, sample=sample, seed=seed
-        )
+        population, content = recipe_population(recipe, candidate_rule, runner), recipe.content
+        return Sample(corpus, population, content=content, sample=sample, seed=seed)
     if classifier is None or recipe is not None:
-        raise RecipeError("an audit is of one thing: give a classifier or a recipe")
+        raise RecipeError("an audit takes one system; give either a classifier or a recipe")
     if candidate_rule is not None:
         raise RecipeError(
             f"candidate rule {candidate_rule!r}: a classifier has its own ({classifier.candidate_rule.in_words()}); "
             "leave it out"
         )
-    return Sample(
-        corpus,
-        classifier_population(classifier, once),
-        content=classifier.candidate_rule.content,
-        sample=sample,
-        seed=seed,
-    )
+    population, content = classifier_population(classifier, runner), classifier.candidate_rule.content
+    return Sample(corpus, population, content=content, sample=sample, seed=seed)

@@ -27,79 +27,74 @@ from neardup.pages.page import check_drawing, page
 from neardup.version import __version__
 
 _TITLE = "How good is this result?"
-#: Intervals narrower than that have a digit more.
-_CLOSE = 0.05
-#: Characters of a title that the line of a pair shows.
-_NAMED = 90
-#: Of each kind of pairs: what they are called, and what to think of them.
+#: Narrower intervals get one more digit.
+_NARROW_INTERVAL = 0.05
+#: The maximum length of a title in the line of a pair.
+_MAX_TITLE_LENGTH = 90
+#: The heading and the meaning of each kind of pairs.
 _KINDS = {
     "wrong": (
         "Returned, but judged different",
-        "Each costs precision. A higher threshold loses those with low scores, at the price of recall.",
+        "Each lowers precision. A higher threshold drops those with low scores, but lowers recall.",
     ),
     "missed": (
         "Judged the same, but not returned",
-        "Each costs recall. A lower threshold finds those with high scores, at the price of precision.",
+        "Each lowers recall. A lower threshold finds those with high scores, but lowers precision.",
     ),
     "unsure": (
-        "Nobody is sure",
-        "Judged unsure, or by as many same as different. They are left out of the figures.",
+        "Unsure",
+        "Judged unsure, or same by as many labellers as different. The figures leave them out.",
     ),
 }
 
 
-def audit_page(found: AuditResult, *, command: str = "") -> str:
-    """Return the page of an audit, with its examples where it has some."""
+def audit_page(audit: AuditResult, *, command: str = "") -> str:
+    """Return the page of an audit, with its examples if it has any."""
     check_drawing("a page")
     body = [
         opening(
             _TITLE,
-            named_inputs(found.inputs),
-            join_html([text(found.point), "; looked at: ", text(found.candidate_rule)]),
+            named_inputs(audit.inputs),
+            join_html([text(audit.point), "; candidates: ", text(audit.candidate_rule)]),
         ),
-        tiles(list(_tiles(found))),
-        notes(found.notes(), title="Before you trust the figures"),
+        tiles(list(_tiles(audit))),
+        notes(audit.notes(), title="Before you trust the figures"),
         section(
             "points",
             "At other thresholds",
-            _points(found),
-            intro="Where a range of scores begins from which pairs were drawn, the labels say as much as at the "
-            "working point.",
+            _points(audit),
+            intro="Each range of scores begins at one of these thresholds.",
         ),
-        section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
-        *_examples(found),
-        section("about", "What was audited", _about(found, command)),
+        section("strata", "What was drawn", _strata(audit), intro=_sample_text(audit)),
+        *_examples(audit),
+        section("about", "What was audited", _about(audit, command)),
         section("reading", "How to read this", _reading()),
     ]
-    scripts = ["search.js"] if found.examples is not None and any(found.examples.total.values()) else []
+    scripts = ["search.js"] if audit.examples is not None and any(audit.examples.totals.values()) else []
     return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=scripts)
 
 
-def _tiles(found: AuditResult) -> Iterator[tuple[str, str, str]]:
+def _tiles(audit: AuditResult) -> Iterator[tuple[str, str, str]]:
     shares = (
-        ("precision", found.precision, "of the returned pairs are duplicates"),
-        ("recall among candidates", found.recall, "of the duplicates among the candidates are returned"),
+        ("precision", audit.precision, "of the returned pairs are duplicates"),
+        ("recall among candidates", audit.recall, "of the duplicates among the candidates are returned"),
     )
     for name, figure, meaning in shares:
         if figure.value is None:
             yield "not known", name, "until more of the drawn pairs are judged"
         else:
             yield f"{figure.value:.1%}", name, f"{_percent(figure)} {meaning}"
-    yield f"{found.own.returned:,}", "pairs returned", f"of {found.candidates:,} candidates"
-    number = found.duplicates
-    if number.value is not None and number.low is not None and number.high is not None:
-        yield (
-            f"{number.value:,.0f}",
-            "duplicates, estimated",
-            f"{number.low:,.0f} to {number.high:,.0f} candidates",
-        )
-    yield f"{found.same + found.different:,}", "pairs judged", f"of {found.drawn:,} drawn"
+    yield f"{audit.working_point.returned:,}", "pairs returned", f"of {audit.candidates:,} candidates"
+    value, low, high = audit.duplicates
+    if value is not None and low is not None and high is not None:
+        yield f"{value:,.0f}", "duplicates, estimated", f"{low:,.0f} to {high:,.0f} candidates"
+    yield f"{audit.same + audit.different:,}", "pairs judged", f"of {audit.drawn:,} drawn"
 
 
 def _percent(figure: Figure) -> str:
     if figure.low is None or figure.high is None:
         return ""
-    digits = 1 if figure.high - figure.low < _CLOSE else 0
+    digits = 1 if figure.high - figure.low < _NARROW_INTERVAL else 0
     return f"{figure.low:.{digits}%} to {figure.high:.{digits}%}"
 
 
@@ -107,40 +102,40 @@ def _in_words(figure: Figure) -> str:
     return "not known" if figure.value is None else f"{figure.value:.1%} ({_percent(figure)})"
 
 
-def _drawn(found: AuditResult) -> str:
+def _sample_text(audit: AuditResult) -> str:
     return (
-        f"Of {found.candidates:,} pairs of distinct texts {found.drawn:,} were drawn at random: from each "
-        f"range of scores on one side of the threshold, those with the smallest hashes (seed {found.seed}), half of "
-        f"them from what is returned."
+        f"{audit.drawn:,} of the {audit.candidates:,} pairs of distinct texts were drawn at random, half of them from "
+        f"the returned pairs: in each range of scores on one side of the threshold, those whose ids have the "
+        f"smallest hashes (seed {audit.seed})."
     )
 
 
-def _points(found: AuditResult) -> Html:
-    sign = "at most" if found.scale.distance else "at least"
+def _points(audit: AuditResult) -> Html:
+    sign = "at most" if audit.returned_scale.is_distance else "at least"
     rows = [
         [
-            f"{found.scale.shown(point.score):.4g}{', audited' if point.own else ''}",
+            f"{audit.returned_scale.threshold(point.score):.4g}{', audited' if point.is_working_point else ''}",
             _figure(point.precision),
             _figure(point.recall),
             point.returned,
         ]
-        for point in found.points
+        for point in audit.points
     ]
-    head = [f"{found.scale.name}, {sign}", "precision", "recall among candidates", "pairs returned"]
-    return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
+    head = [f"{audit.returned_scale.name}, {sign}", "precision", "recall among candidates", "pairs returned"]
+    return table(head, rows, best=[at for at, point in enumerate(audit.points) if point.is_working_point])
 
 
-def _strata(found: AuditResult) -> Html:
+def _strata(audit: AuditResult) -> Html:
     head = ["range of scores", "share of duplicates", "pairs", "drawn", "judged", "same", "unsure"]
     rows = [
         [
-            f"{'' if band.returned else 'not '}returned, {band.between(found.scale_of(band))}",
-            _figure(band.share) if band.judged else "nothing judged",
-            *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
+            f"{'' if stratum.returned else 'not '}returned, {stratum.score_range(audit.stratum_scale(stratum))}",
+            _figure(stratum.share) if stratum.judged else "none judged",
+            *(stratum.pairs, stratum.drawn, stratum.judged, stratum.same, stratum.unsure),
         ]
-        for band in found.strata
+        for stratum in audit.strata
     ]
-    names = dict.fromkeys(found.scale_of(band).name for band in found.strata)
+    names = dict.fromkeys(audit.stratum_scale(stratum).name for stratum in audit.strata)
     return table(head, rows, caption=f"Ranges of scores by {' / '.join(names)}")
 
 
@@ -150,51 +145,50 @@ def _figure(figure: Figure) -> Html:
     return Html(f"{figure.value:.1%}<small>{escape(_percent(figure))}</small>")
 
 
-def _examples(found: AuditResult) -> Iterator[Html]:
-    examples = found.examples
-    if examples is None or not any(examples.total.values()):
+def _examples(audit: AuditResult) -> Iterator[Html]:
+    examples = audit.examples
+    if examples is None or not any(examples.totals.values()):
         return
     yield section(
         "pairs",
         "Pairs to read",
         search_field("pairs", label="Show pairs with these words or ids", noun="pairs"),
-        *(_kind(found, examples, kind) for kind in _KINDS if examples.total[kind]),
-        intro="Pairs that stand for the most others come first.",
+        *(_kind(audit, examples, kind) for kind in _KINDS if examples.totals[kind]),
+        intro="The pairs that represent the most others come first.",
     )
 
 
-def _kind(found: AuditResult, examples: Examples, kind: str) -> Html:
-    shown, total = examples.shown[kind], examples.total[kind]
+def _kind(audit: AuditResult, examples: Examples, kind: str) -> Html:
+    pairs, total = examples.pairs[kind], examples.totals[kind]
     title, meaning = _KINDS[kind]
-    cut = f" {len(shown):,} of {total:,} are shown." if len(shown) < total else ""
-    folds = join_html(_example(found, one, opened=at == 0 and kind == "wrong") for at, one in enumerate(shown))
+    cut = f" {len(pairs):,} of {total:,} are shown." if len(pairs) < total else ""
+    folds = join_html(_example(audit, pair, opened=at == 0 and kind == "wrong") for at, pair in enumerate(pairs))
     return Html(f"<h3>{escape(title)} ({total:,})</h3><p>{escape(meaning + cut)}</p>{folds}")
 
 
-def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
-    scale = found.scale if one.returned else found.other_scale
-    said = [f"{scale.name} {scale.shown(one.score):.4g}"]
-    if one.stands_for:
-        said.append(f"stands for about {one.stands_for:,.0f} {'pair' if round(one.stands_for) == 1 else 'pairs'}")
-    else:
-        said.append("returned" if one.returned else "not returned")
-    names = join_html([text(one.left.id), " and ", text(one.right.id)])
-    title = one.left.title or one.right.title
-    lead = join_html([" ", text(clip(title, _NAMED))]) if title else ""
-    summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{to_html("; ".join(said))}</small>')
-    return pair_fold(summary, one.left, one.right, opened=opened)
+def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
+    scale = audit.returned_scale if pair.returned else audit.unreturned_scale
+    remark = "returned" if pair.returned else "not returned"
+    if pair.weight:
+        remark = f"represents about {pair.weight:,.0f} {'pair' if round(pair.weight) == 1 else 'pairs'}"
+    names = join_html([text(pair.left.id), " and ", text(pair.right.id)])
+    title = pair.left.title or pair.right.title
+    lead = join_html([" ", text(clip(title, _MAX_TITLE_LENGTH))]) if title else ""
+    score = to_html(f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}")
+    summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{score}</small>')
+    return pair_fold(summary, pair.left, pair.right, opened=opened)
 
 
-def _about(found: AuditResult, command: str) -> Html:
+def _about(audit: AuditResult, command: str) -> Html:
     rows: dict[str, object] = {
-        "working point": text(found.point),
-        "candidate rule": text(found.candidate_rule),
-        "documents": found.documents,
-        "copies": f"{found.copies:,} repeat another text byte for byte",
-        "candidates": found.candidates,
-        "precision": _in_words(found.precision),
-        "recall among candidates": _in_words(found.recall),
-        "seed of the sample": found.seed,
+        "working point": text(audit.point),
+        "candidate rule": text(audit.candidate_rule),
+        "documents": audit.documents,
+        "copies": f"{audit.copies:,} repeat another text byte for byte",
+        "candidates": audit.candidates,
+        "precision": _in_words(audit.precision),
+        "recall among candidates": _in_words(audit.recall),
+        "seed of the sample": audit.seed,
         "command": Html(f"<code>{escape(command)}</code>") if command else "",
         "version": f"neardup {__version__}",
     }
@@ -204,13 +198,13 @@ def _about(found: AuditResult, command: str) -> Html:
 def _reading() -> Html:
     return facts(
         {
-            "precision": "The share of duplicates among the returned pairs, estimated: the share in each range of "
-            "scores counts by the number of its pairs.",
-            "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
-            "lets pass. Other pairs were not looked at.",
-            "intervals": "95%: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
-            "They say what drawing pairs leaves open, not whether the labels are right.",
-            "stands for": "Where few pairs of a range with many were drawn, each speaks for many that nobody read.",
+            "precision": "The estimated share of duplicates among the returned pairs. The share in each range of "
+            "scores is weighted by the number of its pairs.",
+            "recall among candidates": "The estimated share of returned pairs among the duplicates that pass the "
+            "candidate rule. Other pairs were not examined.",
+            "intervals": "95%: in simulations with a known truth, at least 92 of 100 such intervals contained it. "
+            "They cover the chance of the draw, not errors in the labels.",
+            "represents": "A judged pair stands for as many pairs as its range of scores has for each judged one.",
             "documents in pairs": "Words that differ are marked and underlined; long equal passages are folded.",
         }
     )

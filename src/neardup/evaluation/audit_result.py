@@ -1,4 +1,4 @@
-"""What an audit found: figures with intervals, the strata behind them, and what to keep in mind when reading them."""
+"""The result of an audit: figures with intervals, the strata behind them, and notes on how to read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.evaluation.estimates import Point
+from neardup.evaluation.estimates import ThresholdPoint
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
 from neardup.pages.diff import ShownDocument
@@ -15,106 +15,104 @@ from neardup.version import __version__
 
 
 class Example(NamedTuple):
-    """A drawn pair to read."""
+    """A drawn pair to show."""
 
     left: ShownDocument
     right: ShownDocument
-    #: On the scale of returned or of other pairs.
+    #: On the scale of returned or of unreturned pairs.
     score: float
     #: Whether the working point returns it.
     returned: bool
     answer: str
-    #: How many pairs of the whole it stands for: those of its stratum by the judged ones; 0 where it counts nowhere.
-    stands_for: float
+    #: The number of pairs of its stratum that it represents: all pairs / judged pairs; 0 if it is not used.
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Pairs to read, by the names of KINDS."""
+    """Drawn pairs to show, by kind: ``wrong``, ``missed`` and ``unsure``."""
 
-    #: Those that stand for most pairs, the most first.
-    shown: dict[str, list[Example]]
-    total: dict[str, int]
+    #: The pairs with the largest weights, largest first.
+    pairs: dict[str, list[Example]]
+    #: The number of pairs of each kind in the sample.
+    totals: dict[str, int]
 
 
-class Band(NamedTuple):
+class StratumResult(NamedTuple):
     """A stratum and its labels."""
 
     returned: bool
-    #: The scores of its pairs: at least ``low``, and below ``high`` unless that is the highest there is.
+    #: Scores are at least ``low`` and below ``high``; the highest stratum includes ``high``.
     low: float
     high: float
-    #: How many pairs it holds, and of these were drawn, were judged as same or different, as same, as unsure.
     pairs: int
     drawn: int
+    #: The number of drawn pairs with a label of same or different.
     judged: int
     same: int
     unsure: int
-    #: Of duplicates among its pairs, with a 95% interval.
+    #: The share of duplicates among its pairs, with a 95% interval.
     share: Figure
 
-    def between(self, scale: Scale) -> str:
-        """Return its scores for people: 0.3 to 0.35."""
-        low, high = scale.shown(self.low), scale.shown(self.high)
+    def score_range(self, scale: Scale) -> str:
+        """Return the range of its scores as people read it, such as 0.3 to 0.35."""
+        low, high = scale.threshold(self.low), scale.threshold(self.high)
         return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def format_figure(figure: Figure) -> str:
-    """Return a share for people: 0.93 (0.88 to 0.96)."""
+    """Return a share as people read it, such as 0.93 (0.88 to 0.96)."""
     return "not known" if figure.value is None else f"{figure.value:.3f} ({interval_text(figure)})"
 
 
 def interval_text(figure: Figure) -> str:
-    """Return an interval for people, with so many digits that its ends can be told apart: 0.88 to 0.96."""
+    """Return an interval as people read it, such as 0.88 to 0.96, with enough digits to tell its ends apart."""
     if figure.low is None or figure.high is None:
         return "?"
     digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
     return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
 
 
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """How good a result is, by a random sample of it.
+    """The quality of a result, estimated from a random sample of its pairs.
 
-    All pairs are pairs of distinct texts; texts that are equal byte for byte are one.
+    All pairs are pairs of distinct texts; texts that are equal byte for byte count once.
 
     Attributes
     ----------
     point, candidate_rule : str
-        The working point, and the candidate rule above which pairs were looked at, for people.
-    scale, other_scale : Scale
-        What the scores of returned pairs are, and of others.
+        The working point, and the rule that defines the candidates, as people read them.
+    returned_scale, unreturned_scale : Scale
+        The scales of the scores of returned and of unreturned pairs.
     seed : int
-        Of the sample.
+        The random seed of the sample.
     documents, copies, copy_pairs : int
-        How many documents there are; how many repeat an earlier text byte for byte; how many pairs of such there are.
-        They are taken as duplicates, are not asked, and count in no figure.
+        The number of documents, of documents that repeat an earlier text byte for byte, and of pairs of equal texts.
+        Such pairs count as duplicates, are never drawn, and are in no figure.
     candidates : int
-        Candidates, and returned ones below it, if any.
+        The number of candidates, including returned pairs below the candidate rule.
     drawn, same, different, unsure, missing, outside : int
-        Drawn pairs; what was said of them, or nothing; judged pairs that were not drawn and count nowhere.
-    strata : tuple of Band
-        Returned pairs first, the highest scores first.
-    points : tuple of Point
-        The working point and others, the strictest first.
+        The number of drawn pairs; of these by label, ``missing`` for none; and of judged pairs that were not drawn,
+        which are not used.
+    strata : tuple of StratumResult
+        Returned pairs first, each side from the highest scores down.
+    points : tuple of ThresholdPoint
+        The working point and other thresholds, the strictest first.
     duplicates : Figure
-        How many pairs are duplicates, with a 95% interval.
+        The number of duplicates among the candidates, with a 95% interval.
     sample : pyarrow.Table or None
         The drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2.
     examples : Examples or None
-        Judged pairs to read: the wrong ones, the missed ones, and those that nobody was sure of.
+        Judged pairs to read: wrong, missed and unsure ones.
     inputs : tuple of str
-        What was audited: files, or none for documents in memory.
+        The audited files; empty for documents in memory.
     """
 
     point: str
     candidate_rule: str
-    scale: Scale
-    other_scale: Scale
+    returned_scale: Scale
+    unreturned_scale: Scale
     seed: int
     documents: int
     copies: int
@@ -126,92 +124,99 @@ class AuditResult:
     unsure: int
     missing: int
     outside: int
-    strata: tuple[Band, ...]
-    points: tuple[Point, ...]
+    strata: tuple[StratumResult, ...]
+    points: tuple[ThresholdPoint, ...]
     duplicates: Figure
     sample: pa.Table = field(default=None, compare=False)
     examples: Examples | None = field(default=None, compare=False)
     inputs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def own(self) -> Point:
-        """The working point."""
-        return next(point for point in self.points if point.own)
+    def working_point(self) -> ThresholdPoint:
+        """The figures of the audited threshold."""
+        return next(point for point in self.points if point.is_working_point)
 
     @property
     def precision(self) -> Figure:
         """The share of duplicates among the returned pairs."""
-        return self.own.precision
+        return self.working_point.precision
 
     @property
     def recall(self) -> Figure:
-        """The share of returned pairs among the duplicates among the candidates."""
-        return self.own.recall
+        """The share of returned pairs among the duplicates of all candidates."""
+        return self.working_point.recall
 
-    def scale_of(self, band: Band) -> Scale:
-        """Return what the scores of a stratum are."""
-        return self.scale if band.returned else self.other_scale
+    def stratum_scale(self, stratum: StratumResult) -> Scale:
+        """Return the scale of a stratum's scores."""
+        return self.returned_scale if stratum.returned else self.unreturned_scale
 
     def notes(self) -> list[str]:
-        """Return what to keep in mind when reading the figures, a sentence each."""
-        return [*self._of_labels(), *self._of_reach()]
+        """Return what a reader of the figures must know, a sentence each."""
+        return [*self._label_notes(), *self._coverage_notes()]
 
-    def _of_labels(self) -> list[str]:
-        found = []
+    def _label_notes(self) -> list[str]:
+        notes = []
         if self.missing == self.drawn:
-            found.append("None of the drawn pairs is judged yet, so no figure is known.")
+            notes.append("None of the drawn pairs is judged yet, so no figure is known.")
         elif self.missing:
-            found.append(f"{self.missing:,} of the {self.drawn:,} drawn pairs {_are(self.missing)} not judged yet.")
+            verb = "is" if self.missing == 1 else "are"
+            notes.append(f"{self.missing:,} of the {self.drawn:,} drawn pairs {verb} not judged yet.")
         if self.unsure:
-            found.append(f"{self.unsure:,} of the {self.drawn:,} drawn pairs {_are(self.unsure)} unsure and left out.")
+            verb = "is" if self.unsure == 1 else "are"
+            notes.append(f"{self.unsure:,} of the {self.drawn:,} drawn pairs {verb} unsure and left out.")
         if self.outside:
-            found.append(
+            notes.append(
                 f"{self.outside:,} judged {'pair was' if self.outside == 1 else 'pairs were'} not drawn and count "
-                "nowhere: how they were chosen is not known, so they say nothing of the rest."
+                "nowhere: it is not known how they were chosen, so they do not represent other pairs."
             )
-        empty = [band for band in self.strata if not band.judged]
-        if empty and len(empty) < len(self.strata):
-            places = ", ".join(band.between(self.scale_of(band)) for band in empty)
-            found.append(f"Nothing is judged at {places}, so figures that need these pairs are not known.")
-        return found
+        unjudged = [stratum for stratum in self.strata if not stratum.judged]
+        if unjudged and len(unjudged) < len(self.strata):
+            ranges = ", ".join(stratum.score_range(self.stratum_scale(stratum)) for stratum in unjudged)
+            notes.append(f"No pair is judged at {ranges}, so figures that need these pairs are not known.")
+        return notes
 
-    def _of_reach(self) -> list[str]:
+    def _coverage_notes(self) -> list[str]:
+        recall = (
+            f"Recall counts duplicates among the candidates only ({self.candidate_rule}): pairs below this rule were "
+            "not examined, and duplicates among them are missing from all figures."
+        )
         copies = (
             f"{self.copies:,} {'document repeats' if self.copies == 1 else 'documents repeat'} another text byte for "
-            f"byte: such copies are taken as duplicates, are not asked, and are in none of these figures."
+            "byte: such copies count as duplicates, are not drawn, and are in none of these figures."
         )
-        candidate_rule = (
-            f"Recall is that of duplicates among the candidates, {self.candidate_rule}: pairs below "
-            "it were not looked at, and duplicates among them are missing from all figures."
-        )
-        return [candidate_rule, *([copies] if self.copies else [])]
+        return [recall, *([copies] if self.copies else [])]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
+        """Return the audit, ready for JSON."""
         names = ("documents", "copies", "copy_pairs", "candidates", "drawn", "same", "different", "unsure", "missing")
         return {
             "point": self.point,
             "candidate_rule": self.candidate_rule,
-            "score": self.scale.name,
+            "score": self.returned_scale.name,
             "seed": self.seed,
             **{name: getattr(self, name) for name in (*names, "outside")},
             "precision": self.precision._asdict(),
             "recall": self.recall._asdict(),
             "duplicates": self.duplicates._asdict(),
-            "points": [self._point(point) for point in self.points],
-            "strata": [self._band(band) for band in self.strata],
+            "points": [self._point_dict(point) for point in self.points],
+            "strata": [self._stratum_dict(stratum) for stratum in self.strata],
             "notes": self.notes(),
             "version": __version__,
         }
 
-    def _point(self, point: Point) -> dict[str, Any]:
-        figures = {"precision": point.precision._asdict(), "recall": point.recall._asdict()}
-        return {"threshold": self.scale.shown(point.score), "own": point.own, "returned": point.returned} | figures
+    def _point_dict(self, point: ThresholdPoint) -> dict[str, Any]:
+        return {
+            "threshold": self.returned_scale.threshold(point.score),
+            "own": point.is_working_point,
+            "returned": point.returned,
+            "precision": point.precision._asdict(),
+            "recall": point.recall._asdict(),
+        }
 
-    def _band(self, band: Band) -> dict[str, Any]:
-        scale = self.scale_of(band)
-        ends = {"score": scale.name, "low": scale.shown(band.low), "high": scale.shown(band.high)}
-        return band._asdict() | ends | {"share": band.share._asdict()}
+    def _stratum_dict(self, stratum: StratumResult) -> dict[str, Any]:
+        scale = self.stratum_scale(stratum)
+        ends = {"score": scale.name, "low": scale.threshold(stratum.low), "high": scale.threshold(stratum.high)}
+        return stratum._asdict() | ends | {"share": stratum.share._asdict()}
 
     def __repr__(self) -> str:
         figures = f"precision {format_figure(self.precision)}, recall among candidates {format_figure(self.recall)}"

@@ -1,4 +1,4 @@
-"""Recipes and classifiers compared on labelled documents: the figures of each at each threshold, with intervals."""
+"""The comparison of recipes and classifiers on labelled documents: figures at each threshold, with intervals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
 from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
-from neardup.pipeline.pipeline import run
+from neardup.pipeline.pipeline import run as run_recipe
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
@@ -56,22 +56,23 @@ from neardup.version import __version__
 FIGURES = ("precision", "recall", "f1", "accuracy")
 
 
-class Row(NamedTuple):
-    """A recipe or a classifier at one threshold."""
+class ThresholdScores(NamedTuple):
+    """The figures of a recipe or a classifier at one threshold."""
 
-    #: As recipes write it; of the probability for a classifier.
+    #: As a recipe states it; of the probability for a classifier.
     threshold: float
-    #: Whether it is the recipe's or the classifier's own.
+    #: Whether it is the system's own threshold.
     own: bool
-    #: Returned pairs that carry a label, and those of them that are duplicates.
+    #: The number of returned pairs with a label.
     returned: int
+    #: The number of labelled duplicates that are returned.
     correct: int
-    #: Labelled duplicates that are not returned.
+    #: The number of labelled duplicates that are not returned.
     missed: int
-    #: Returned pairs that carry no label; they count nowhere else.
+    #: The number of returned pairs without a label, which are not used.
     unlabelled: int
-    #: With 95% intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
-    #: pairs without a label count as none.
+    #: All figures have 95% intervals. Accuracy, the share of labelled pairs with the right verdict, has no value if
+    #: pairs without a label count as different.
     precision: Figure
     recall: Figure
     f1: Figure
@@ -82,40 +83,42 @@ class Row(NamedTuple):
 class SystemScores:
     """The figures of one recipe or classifier."""
 
-    #: The recipe's, or that of the classifier's file, made unique.
+    #: The name of the recipe or of the classifier's file, made unique.
     name: str
-    #: With its own threshold.
+    #: The recipe with its own threshold.
     recipe: Recipe
-    #: ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
+    #: ``similarity``, ``distance`` (pairs match at or below a threshold), ``probability`` for a classifier, or
     #: ``fixed``.
     scale: str
     #: The loosest threshold first.
-    rows: tuple[Row, ...]
-    #: The one with the highest F1, the strictest of equals.
-    best: Row
-    #: Of the whole run at the loosest threshold, reading included, compiling not.
+    rows: tuple[ThresholdScores, ...]
+    #: The row with the highest F1, the strictest of equals.
+    best: ThresholdScores
+    #: The times of the run at the loosest threshold, with reading and without compilation.
     wall_s: float
     cpu_s: float
-    #: What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
-    #: know what they were trained on.
-    asked: DomainCounts | None
+    #: The candidates of a classifier, with those that pass its own cut; None for recipes, and for classifiers without a
+    #: domain.
+    domain_counts: DomainCounts | None
 
     @property
     def fingerprint_at_best(self) -> str | None:
-        """That of the recipe with the best threshold; None for a classifier whose best is not its own cut."""
+        """The recipe's fingerprint with the best threshold; None for a classifier whose best is not its own cut."""
         if self.best.own:
             return self.recipe.fingerprint
         return None if self.scale == "probability" else self.recipe.changed(threshold=self.best.threshold).fingerprint
 
 
 class Lead(NamedTuple):
-    """How far the best recipe leads another one in F1, each at its best threshold."""
+    """The lead of the best recipe over another one in F1, each at its best threshold."""
 
+    #: The name of the other recipe.
     over: str
-    #: In F1, over the same draws of groups.
+    #: The difference in F1, over the same draws of groups.
     difference: Figure
-    #: Whether the interval lies above 0, and the two differ in six groups or more.
+    #: Whether the interval lies above 0 and the two differ in six groups or more.
     beyond_chance: bool
+    #: The number of groups in which the two differ.
     groups: int
 
 
@@ -126,17 +129,17 @@ class Comparison:
     Attributes
     ----------
     recipes : tuple of SystemScores
-        In the order in which they were asked for.
+        The systems in the given order, recipes first.
     best : str
-        The name of the one with the highest F1, the first of equals.
+        The name of the system with the highest F1, the first of equals.
     leads : tuple of Lead
-        Of the best recipe over each other one.
+        The leads of the best system over each other one.
     documents, duplicates, others, groups : int
-        How many documents there are, how many pairs are labelled as duplicates and as none, and in how many groups.
+        The numbers of documents, of pairs labelled as duplicates, of pairs labelled as different, and of groups.
     complete : bool
-        Whether pairs without a label count as no duplicates.
+        Whether pairs without a label count as different.
     warnings : tuple of str
-        What to keep in mind when reading the figures.
+        What a reader of the figures must know.
     """
 
     recipes: tuple[SystemScores, ...]
@@ -159,60 +162,59 @@ class Comparison:
             "leads": [record_dict(lead) for lead in self.leads],
             "resamples": RESAMPLES,
             "version": __version__,
-            "recipes": [self._scored(scored) for scored in self.recipes],
+            "recipes": [self._system_dict(system) for system in self.recipes],
         }
 
-    def _scored(self, scored: SystemScores) -> dict[str, Any]:
-        per_document = 1000 / max(self.documents, 1)
-        recipe, step = scored.recipe, scored.recipe.parsed_second_step
-        learned = step is not None and step.measure == "learned"
+    def _system_dict(self, system: SystemScores) -> dict[str, Any]:
+        ms_per_document = 1000 / max(self.documents, 1)
+        recipe, step = system.recipe, system.recipe.parsed_second_step
         return {
-            "name": scored.name,
+            "name": system.name,
             "description": recipe.description,
             "fingerprint": recipe.fingerprint,
-            "classifier": step.features if learned and step is not None else None,
-            "scale": scored.scale,
-            "wall_ms_per_document": scored.wall_s * per_document,
-            "cpu_ms_per_document": scored.cpu_s * per_document,
-            **({} if scored.asked is None else {"asked": scored.asked._asdict()}),
-            "best": record_dict(scored.best) | {"fingerprint": scored.fingerprint_at_best},
-            "rows": [record_dict(row) for row in scored.rows],
+            "classifier": step.features if step is not None and step.measure == "learned" else None,
+            "scale": system.scale,
+            "wall_ms_per_document": system.wall_s * ms_per_document,
+            "cpu_ms_per_document": system.cpu_s * ms_per_document,
+            **({} if system.domain_counts is None else {"domain_counts": system.domain_counts._asdict()}),
+            "best": record_dict(system.best) | {"fingerprint": system.fingerprint_at_best},
+            "rows": [record_dict(row) for row in system.rows],
         }
 
     def to_arrow(self) -> pa.Table:
         """Return a table with a row for each recipe and threshold."""
         rows: list[dict[str, Any]] = []
-        for scored in self.to_dict()["recipes"]:
-            for row in scored["rows"]:
+        for system in self.to_dict()["recipes"]:
+            for row in system["rows"]:
                 figures = {name: row[name] for name in FIGURES}
-                line = {"recipe": scored["name"]} | {name: row[name] for name in row if name not in figures}
+                line = {"recipe": system["name"]} | {name: row[name] for name in row if name not in figures}
                 for name, figure in figures.items():
                     line |= {name: figure["value"], f"{name}_low": figure["low"], f"{name}_high": figure["high"]}
-                line["best"] = row["threshold"] == scored["best"]["threshold"]
-                rows.append(line | {name: scored[name] for name in ("wall_ms_per_document", "cpu_ms_per_document")})
+                line["best"] = row["threshold"] == system["best"]["threshold"]
+                rows.append(line | {name: system[name] for name in ("wall_ms_per_document", "cpu_ms_per_document")})
         return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in _COLUMNS.items()})
 
     def to_html(self, *, command: str = "") -> str:
-        """Return a page with curves and tables that needs nothing but a browser.
+        """Return the comparison as a page for a browser, with curves and tables.
 
         Parameters
         ----------
         command : str
-            As it was typed, for the page to say.
+            The command line to state on the page.
 
         Raises
         ------
         RecipeError
-            If the packages that draw are not installed.
+            If the packages for charts are not installed.
         """
         from neardup.evaluation.comparison_page import comparison_page
 
-        return comparison_page(self.to_dict(), typed=command)
+        return comparison_page(self.to_dict(), command_line=command)
 
     def to_latex(self) -> str:
-        """Return each recipe at its best threshold and at its own as a tabular of LaTeX, figures with their intervals.
+        """Return a LaTeX tabular with each recipe at its best threshold and at its own, with intervals.
 
-        Comments behind it name the version and the fingerprints.
+        Comments below it state the version and the fingerprints.
         """
         lines = [
             f"% Best threshold of each recipe by F1, and its own; {self.documents:,} documents, {self.duplicates:,} "
@@ -221,33 +223,33 @@ class Comparison:
             r"recipe & threshold & precision & recall & $F_1$ \\",
             r"\hline",
         ]
-        marks = [f"% neardup {__version__}"]
-        for one in self.recipes:
-            name = one.name.replace("_", r"\_")
-            for row in (one.best, *(row for row in one.rows if row.own and row is not one.best)):
+        comments = [f"% neardup {__version__}"]
+        for system in self.recipes:
+            name = system.name.replace("_", r"\_")
+            for row in (system.best, *(row for row in system.rows if row.own and row is not system.best)):
                 figures = (_latex_figure(figure) for figure in (row.precision, row.recall, row.f1))
-                lines.append(" & ".join([name, _latex_threshold(one, row), *figures]) + r" \\")
-            marks.append(f"% {name}: fingerprint {one.recipe.fingerprint}")
-            if not one.best.own and one.fingerprint_at_best:
-                marks[-1] += f", at {one.best.threshold:g} {one.fingerprint_at_best}"
-        return "\n".join([*lines, r"\end{tabular}", *marks])
+                lines.append(" & ".join([name, _latex_threshold(system, row), *figures]) + r" \\")
+            comments.append(f"% {name}: fingerprint {system.recipe.fingerprint}")
+            if not system.best.own and system.fingerprint_at_best:
+                comments[-1] += f", at {system.best.threshold:g} {system.fingerprint_at_best}"
+        return "\n".join([*lines, r"\end{tabular}", *comments])
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
-        """Write a page (.html), everything (.json), a table for a paper (.tex) or all rows (.csv, .parquet, others).
+        """Write a page (.html), JSON (.json), a LaTeX table (.tex), or all rows as a table (.csv, .parquet, others).
 
         Parameters
         ----------
         output : path
-            Its ending says which.
+            Its suffix determines the format.
         force : bool
             Whether an existing file may be replaced.
         command : str
-            As it was typed, for the page to say.
+            The command line to state on the page.
 
         Raises
         ------
         OutputError
-            If the name says no such format, or the place cannot be written.
+            If the suffix is none of these, or the file cannot be written.
         """
         name = os.fspath(output)
         check_comparison_output(name, force=force)
@@ -264,19 +266,19 @@ class Comparison:
             file.write(content.encode() + b"\n")
 
     def _repr_html_(self) -> str | None:
-        # Without what draws, a notebook shows the text that `repr` gives.
+        # Without the packages for pages, a notebook shows `repr`.
         if find_spec("altair") is None or find_spec("jinja2") is None:
             return None
-        from neardup.evaluation.comparison_page import cell_of
+        from neardup.evaluation.comparison_page import notebook_html
 
-        return cell_of(self.to_dict())
+        return notebook_html(self.to_dict())
 
     def __repr__(self) -> str:
-        best = next(scored for scored in self.recipes if scored.name == self.best)
+        best = next(system for system in self.recipes if system.name == self.best)
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
-#: The columns of a table of rows.
+#: The columns of the table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
@@ -291,7 +293,7 @@ _COLUMNS = {
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
     """Check, before any work, that an output has a known format and can be written."""
     if output == "-" or not (output.endswith((".html", ".tex")) or is_table_name(output)):
-        raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
+        raise OutputError(f"{output} has no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
 
 
@@ -302,21 +304,21 @@ def _latex_figure(figure: Figure) -> str:
     return f"{figure.value:.3f}{interval}"
 
 
-def _latex_threshold(scored: SystemScores, row: Row) -> str:
-    if scored.scale == "fixed":
+def _latex_threshold(system: SystemScores, row: ThresholdScores) -> str:
+    if system.scale == "fixed":
         return "--"
-    bound = r"$\le$ " if scored.scale == "distance" else ""
+    bound = r"$\le$ " if system.scale == "distance" else ""
     return f"{bound}{row.threshold:.4g}{' (own)' if row.own else ''}"
 
 
-#: A recipe runs on so many documents before its time is taken.
-_WARM_DOCUMENTS = 100
-#: A recipe that finds no features in so large a share of the documents does not fit them.
-_MAX_FEATURELESS_SHARE = 0.9
+#: The number of documents of the untimed run that warms up a recipe.
+_WARM_UP_DOCUMENTS = 100
+#: A recipe that finds no features in this share of the documents does not fit them.
+_MIN_FEATURELESS_SHARE = 0.9
 
 
 class _SystemRun(NamedTuple):
-    """One recipe's or classifier's run."""
+    """The run of one recipe or classifier."""
 
     name: str
     recipe: Recipe
@@ -325,8 +327,8 @@ class _SystemRun(NamedTuple):
     wall_s: float
     cpu_s: float
     featureless: int
-    asked: DomainCounts | None
-    complaint: str
+    domain_counts: DomainCounts | None
+    domain_error: str
 
 
 class _CorpusScan(NamedTuple):
@@ -334,7 +336,7 @@ class _CorpusScan(NamedTuple):
 
     names: list[str]
     clusters: list[str | None]
-    sample: pa.Table
+    first_texts: pa.Table
 
 
 def compare(
@@ -359,34 +361,34 @@ def compare(
 ) -> Comparison:
     """Score recipes and classifiers against labels, at several thresholds each.
 
-    Each recipe runs once, at the loosest of its thresholds, and finds all pairs; the stricter ones are read off. A
-    classifier runs once for all candidates, and thresholds are those of the probability. The time is that of
-    this run, reading included, compiling not. (An approximate search finds a stated share of the pairs at the threshold
-    that it runs with, and more of those above it.)
+    Each recipe runs once, at its loosest threshold, and finds all pairs; the figures of stricter thresholds follow from
+    these. A classifier runs once for all candidates; its thresholds are probabilities. Times are those of this run,
+    with reading and without compilation. (An approximate search finds the stated share of the pairs at the threshold of
+    the run, and more of the pairs above it.)
 
     Parameters
     ----------
     corpus : Corpus
-        The documents; opened with the column of clusters as ``order_column`` where there are no labels.
+        The documents, opened with the column of clusters as ``order_column`` if there are no labels.
     labels : path, table, or list of (id, id, label), optional
-        As ``labels.read_labels`` takes them. None takes the corpus's clusters.
+        See ``labels.read_labels``. The default is the clusters of the corpus.
     recipes : sequence of Recipe, str or path, optional
-        Recipes, names or TOML files; all that come with the package by default.
+        Recipes, names or TOML files; all named recipes by default.
     classifiers : sequence of Classifier or path
-        Classifiers, or their files, after which they are called.
+        Classifiers, or their files, whose names they get.
     content : str, optional
-        Taken by all recipes in place of their own: see ``Recipe``. Classifiers keep theirs.
+        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
     thresholds : str or sequence of float, optional
-        ``first:last:step``, a list separated by commas, or numbers: the thresholds of similarities and probabilities.
-        None takes 0.05 to 0.95; 0.5 to 0.95 with more than 2,000 documents, of which far too many pairs reach 0.05.
-        Simhash takes Hamming distances 0 to 10, and recipes that know one answer keep theirs. The threshold, or cut,
-        that a recipe or classifier has by itself is tried, too.
+        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
+        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
+        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
+        The own threshold or cut of each system is always tried.
     label_column, positive, only, complete, ignore_unknown
         See ``labels.read_labels``.
     title_column, time_column : str, optional
-        Where titles and times are, for classifiers that compare them; as in training by default.
+        The columns of titles and times, for classifiers that compare them; as in training by default.
     threads, memory, encoder, progress
-        See ``pipeline.run``; progress is told of recipes.
+        See ``pipeline.run``; progress counts systems.
 
     Raises
     ------
@@ -394,21 +396,21 @@ def compare(
         If the corpus or the labels cannot be read, or an option does not fit.
     """
 
-    def systems_at(thresholds: str | Sequence[float]) -> list[System]:
-        asked = parse_thresholds(thresholds)
-        given = classifier_systems(classifiers, title_column, time_column, asked)
-        return recipe_systems(recipes, content, asked) + given
+    def make_systems(thresholds: str | Sequence[float]) -> list[System]:
+        values = parse_thresholds(thresholds)
+        learned = classifier_systems(classifiers, title_column, time_column, values)
+        return recipe_systems(recipes, content, values) + learned
 
-    systems = systems_at(WIDE_THRESHOLDS if thresholds is None else thresholds)
-    read = _scan_corpus(corpus)
-    if thresholds is None and len(read.names) > FEW_DOCUMENTS:
-        systems = systems_at(USUAL_THRESHOLDS)
+    systems = make_systems(WIDE_THRESHOLDS if thresholds is None else thresholds)
+    scan = _scan_corpus(corpus)
+    if thresholds is None and len(scan.names) > FEW_DOCUMENTS:
+        systems = make_systems(USUAL_THRESHOLDS)
     if labels is not None and corpus.order_column is not None:
-        raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
+        raise RecipeError("labels and a column of clusters are both given; give one of them")
     if labels is not None:
-        known = read_labels(
+        parsed_labels = read_labels(
             labels,
-            read.names,
+            scan.names,
             label_column=label_column,
             positive=positive,
             only=only,
@@ -421,29 +423,28 @@ def compare(
         )
     elif only is not None or label_column is not None or positive != 1.0 or complete or ignore_unknown:
         raise RecipeError(
-            "only, label_column, positive, complete and ignore_unknown are for rows of labels, and clusters have none; "
-            "leave them out"
+            "only, label_column, positive, complete and ignore_unknown apply to rows of labels, and clusters have "
+            "none; leave them out"
         )
     else:
-        known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
+        parsed_labels = cluster_labels(scan.clusters, scan.names, f"column {corpus.order_column!r}")
     runs: list[_SystemRun] = []
     for number, (name, system) in enumerate(zip(unique_names(systems), systems, strict=True)):
         if progress is not None:
             progress("recipes", number, len(systems))
-        once = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
+        run_system = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
         if not system.needs_columns:
-            once(corpus_of(read.sample))
-        result, wall, cpu = _time_run(partial(once, corpus))
-        counted = tally_pairs(scored_pairs(result, system), known, system.grid.cuts)
-        asked, complaint = _domain_check(result, system)
-        undecidable = len(result.undecidable)
-        runs.append(_SystemRun(name, system.recipe, system.grid, counted, wall, cpu, undecidable, asked, complaint))
-    return _build_comparison(runs, known, len(set(read.names)))
+            run_system(corpus_of(scan.first_texts))
+        result, wall, cpu = _time_run(partial(run_system, corpus))
+        tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
+        featureless, domain = len(result.undecidable), _check_domain(result, system)
+        runs.append(_SystemRun(name, system.recipe, system.grid, tally, wall, cpu, featureless, *domain))
+    return _build_comparison(runs, parsed_labels, len(set(scan.names)))
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
     recipe, classifier = system.loosest_search
-    return run(
+    return run_recipe(
         corpus,
         recipe,
         classifier=classifier,
@@ -454,23 +455,23 @@ def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | N
     )
 
 
-def _domain_check(result: Result, system: System) -> tuple[DomainCounts | None, str]:
-    """Return what a classifier was asked, with what passes by its own cut, and why it is not at home, if so."""
-    own = system.classifier
-    if own is None or own.domain is None or result.vectors is None:
+def _check_domain(result: Result, system: System) -> tuple[DomainCounts | None, str]:
+    """Return the counts of a classifier's candidates, and the error if it does not fit the documents."""
+    classifier = system.classifier
+    if classifier is None or classifier.domain is None or result.vectors is None:
         return None, ""
-    found = result.summary["classifier"]
-    passed = int(own.passes(own.score(result.vectors)).sum())
-    asked = DomainCounts(found["candidates"], found["outside"], passed)
-    return asked, own.complaint(asked)
+    summary = result.summary["classifier"]
+    passed = int(classifier.passes(classifier.score(result.vectors)).sum())
+    counts = DomainCounts(summary["candidates"], summary["outside"], passed)
+    return counts, classifier.domain_error(counts)
 
 
-def _time_run(work: Callable[[], Result]) -> tuple[Result, float, float]:
-    """Return a run's result, its wall and its CPU seconds; a run that had to compile is taken again."""
+def _time_run(run_system: Callable[[], Result]) -> tuple[Result, float, float]:
+    """Return a run's result, its wall and its CPU seconds; a run that compiled kernels is repeated."""
     for _ in range(2):
         wall, cpu = time.perf_counter(), time.process_time()
         with record_compilations() as compiled:
-            result = work()
+            result = run_system()
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         if not compiled:
             break
@@ -478,39 +479,40 @@ def _time_run(work: Callable[[], Result]) -> tuple[Result, float, float]:
 
 
 def _scan_corpus(corpus: Corpus) -> _CorpusScan:
-    """Read ids, clusters and a few texts."""
     names: list[str] = []
     clusters: list[str | None] = []
-    sample: list[str] = []
+    first_texts: list[str] = []
     for batch in corpus.scan():
         names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
         if batch.order is not None:
             clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
-        sample += batch.texts.slice(0, _WARM_DOCUMENTS - len(sample)).to_pylist()
-    return _CorpusScan(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
+        first_texts += batch.texts.slice(0, _WARM_UP_DOCUMENTS - len(first_texts)).to_pylist()
+    return _CorpusScan(names, clusters, pa.table({"text": pa.array(first_texts, pa.large_string())}))
 
 
 def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int) -> Comparison:
-    draws = resample([one.tally for one in runs], labels)
-    right = accuracy_figures([one.tally for one in runs], labels)
-    scored: list[SystemScores] = []
-    places: list[int] = []
+    draws = resample([run.tally for run in runs], labels)
+    accuracies = accuracy_figures([run.tally for run in runs], labels)
+    systems: list[SystemScores] = []
+    best_draws: list[int] = []
     begin = 0
-    for one in runs:
-        end = begin + len(one.grid.thresholds)
-        rows = _rows(one, labels, draws.select_rows(begin, end), right[begin:end])
+    for run in runs:
+        end = begin + len(run.grid.thresholds)
+        rows = _rows(run, labels, draws.select_rows(begin, end), accuracies[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value_or_zero(rows[at].f1), at))
-        costs = one.wall_s, one.cpu_s
-        scored.append(SystemScores(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], *costs, one.asked))
-        places.append(begin + best)
+        figures = run.grid.scale, tuple(rows), rows[best]
+        systems.append(SystemScores(run.name, run.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
+        best_draws.append(begin + best)
         begin = end
-    first = max(range(len(scored)), key=lambda at: (_value_or_zero(scored[at].best.f1), -at))
+    first = max(range(len(systems)), key=lambda at: (_value_or_zero(systems[at].best.f1), -at))
     leads = [
-        _lead(scored[first], scored[at], draws, places[first], places[at]) for at in range(len(scored)) if at != first
+        _lead(systems[first], systems[at], draws, best_draws[first], best_draws[at])
+        for at in range(len(systems))
+        if at != first
     ]
     return Comparison(
-        recipes=tuple(scored),
-        best=scored[first].name,
+        recipes=tuple(systems),
+        best=systems[first].name,
         leads=tuple(leads),
         documents=documents,
         duplicates=labels.duplicates,
@@ -519,77 +521,75 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
         complete=labels.complete,
         warnings=(
             *labels.warnings,
-            *_edge_warnings(scored),
+            *_edge_warnings(systems),
             *_feature_warnings(runs, documents),
             *_domain_warnings(runs),
         ),
     )
 
 
-def _rows(one: _SystemRun, labels: Labels, draws: Resamples, right: Sequence[Figure]) -> list[Row]:
-    correct, wrong = (one.tally.totals(cells) for cells in (one.tally.correct, one.tally.wrong))
+def _rows(run: _SystemRun, labels: Labels, draws: Resamples, accuracies: Sequence[Figure]) -> list[ThresholdScores]:
+    correct, wrong = (run.tally.totals(cells) for cells in (run.tally.correct, run.tally.wrong))
     duplicates = labels.duplicates
     return [
-        Row(
-            threshold=one.grid.thresholds[at],
-            own=one.grid.thresholds[at] == one.grid.own,
+        ThresholdScores(
+            threshold=run.grid.thresholds[at],
+            own=run.grid.thresholds[at] == run.grid.own_threshold,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
-            unlabelled=int(one.tally.unlabelled[at]),
+            unlabelled=int(run.tally.unlabelled[at]),
             precision=score.precision,
             recall=score.recall,
             f1=score.f1,
-            accuracy=right[at],
+            accuracy=accuracies[at],
         )
         for at, score in enumerate(score_rows(correct, wrong, duplicates, draws))
     ]
 
 
-def _lead(best: SystemScores, other: SystemScores, draws: Resamples, place: int, other_place: int) -> Lead:
-    low, high, groups = f1_lead(draws, place, other_place)
-    sure = low is not None and low > 0 and groups >= MIN_GROUPS
-    return Lead(
-        other.name, Figure(_value_or_zero(best.best.f1) - _value_or_zero(other.best.f1), low, high), sure, groups
-    )
+def _lead(best: SystemScores, other: SystemScores, draws: Resamples, best_draw: int, other_draw: int) -> Lead:
+    low, high, groups = f1_lead(draws, best_draw, other_draw)
+    difference = Figure(_value_or_zero(best.best.f1) - _value_or_zero(other.best.f1), low, high)
+    return Lead(other.name, difference, low is not None and low > 0 and groups >= MIN_GROUPS, groups)
 
 
-def _edge_warnings(scored: Sequence[SystemScores]) -> list[str]:
-    """Return where a threshold beyond those that were tried may be better, with the way to try it."""
+def _edge_warnings(systems: Sequence[SystemScores]) -> list[str]:
+    """Return a warning if the best threshold is the loosest or strictest of a grid, with the way to extend it."""
     widen = f"widen the range with {option('--thresholds')}"
     copy = option(
         "neardup recipe show prints a recipe; give a copy with a larger threshold to --recipes",
         "give recipe.changed(threshold=...) with a larger one in recipes",
     )
     edges: dict[tuple[str, str, str], list[str]] = {}
-    for one in scored:
-        values = [_value_or_zero(row.f1) for row in one.rows]
-        at = one.rows.index(one.best)
+    for system in systems:
+        values = [_value_or_zero(row.f1) for row in system.rows]
+        at = system.rows.index(system.best)
         if len(values) < 2 or not values[at]:
             continue
-        way = copy if one.scale == "distance" else widen
-        named = f"{one.name} ({one.best.threshold:.4g})"
+        way = copy if system.scale == "distance" else widen
+        label = f"{system.name} ({system.best.threshold:.4g})"
         if at == 0:
-            edges.setdefault(("loosest", "looser", way), []).append(named)
-        elif at == len(values) - 1 and values[at] > values[at - 1] and one.best.threshold not in (0, 1):
-            edges.setdefault(("strictest", "stricter", way), []).append(named)
+            edges.setdefault(("loosest", "looser", way), []).append(label)
+        elif at == len(values) - 1 and values[at] > values[at - 1] and system.best.threshold not in (0, 1):
+            edges.setdefault(("strictest", "stricter", way), []).append(label)
     return [
-        f"Best at the {last} threshold that was tried, so a {beyond} one may be better: {', '.join(names)}; {way}."
-        for (last, beyond, way), names in edges.items()
+        f"Best at the {edge} threshold that was tried, so a {beyond} one may be better: {', '.join(names)}; {way}."
+        for (edge, beyond, way), names in edges.items()
     ]
 
 
 def _feature_warnings(runs: Sequence[_SystemRun], documents: int) -> list[str]:
     return [
-        f"{one.name} finds no features in {one.featureless:,} of the {documents:,} documents, so these match nothing; "
+        f"{run.name} finds no features in {run.featureless:,} of the {documents:,} documents, so these match nothing; "
         f"name recipes that fit these texts with {option('--recipes')}."
-        for one in runs
-        if documents and one.featureless >= _MAX_FEATURELESS_SHARE * documents
+        for run in runs
+        if documents and run.featureless >= _MIN_FEATURELESS_SHARE * documents
     ]
 
 
 def _domain_warnings(runs: Sequence[_SystemRun]) -> list[str]:
-    return [f"{one.name}: {one.complaint}; the labels here say how it does." for one in runs if one.complaint]
+    return [f"{run.name}: {run.domain_error}; only its figures here apply." for run in runs if run.domain_error]
 
 
 def _value_or_zero(figure: Figure) -> float:

@@ -1,4 +1,4 @@
-"""Strata, the numbers of pairs to draw from each, and what the judged ones say of the whole, with intervals."""
+"""Strata of a sample: how many pairs to draw from each, and estimates from the judged ones, with intervals."""
 
 from __future__ import annotations
 
@@ -13,46 +13,48 @@ import numpy as np
 from neardup.evaluation.scores import CONFIDENCE, Figure, Z
 from neardup.kernels import Bools, Floats, Integers
 
-#: What each of the two ends of an interval may miss.
+#: The probability that the truth lies beyond one end of an interval.
 _TAIL = (1 - CONFIDENCE) / 2
 
 
 class StratumCounts(NamedTuple):
-    """A stratum, and what is known of it."""
+    """Counts of a stratum."""
 
     pairs: int
-    #: How many of them, drawn at random, were judged.
+    #: The number of pairs that were drawn at random and judged.
     judged: int
-    #: How many of those are duplicates.
-    same: int
+    #: The number of duplicates among the judged pairs.
+    duplicates: int
 
 
 class DuplicateEstimate(NamedTuple):
-    """How many duplicates some strata hold: the estimate, and how far below and above it the limits lie."""
+    """An estimate of the number of duplicates in one or more strata."""
 
     value: float
-    below: float
-    above: float
-    least: int
-    most: int
+    #: The distances from the value to the limits of its interval.
+    lower_error: float
+    upper_error: float
+    #: The bounds that hold for certain, from the pairs that were judged.
+    minimum: int
+    maximum: int
 
     def __add__(self, other: object) -> DuplicateEstimate:
-        """Return the sum over these strata and others."""
+        """Return the estimate for the strata of both."""
         if not isinstance(other, DuplicateEstimate):
             return NotImplemented
         return DuplicateEstimate(
             self.value + other.value,
-            hypot(self.below, other.below),
-            hypot(self.above, other.above),
-            self.least + other.least,
-            self.most + other.most,
+            hypot(self.lower_error, other.lower_error),
+            hypot(self.upper_error, other.upper_error),
+            self.minimum + other.minimum,
+            self.maximum + other.maximum,
         )
 
 
-def limits(cell: StratumCounts) -> tuple[float, float]:
+def duplicate_limits(cell: StratumCounts) -> tuple[float, float]:
     """Return the limits of the number of duplicates in a stratum."""
     if cell.judged == cell.pairs:
-        return float(cell.same), float(cell.same)
+        return float(cell.duplicates), float(cell.duplicates)
     if not cell.judged:
         return 0.0, float(cell.pairs)
     low, high = exact_limits(cell)
@@ -62,22 +64,22 @@ def limits(cell: StratumCounts) -> tuple[float, float]:
 
 @lru_cache(maxsize=1 << 12)
 def exact_limits(cell: StratumCounts) -> tuple[int, int]:
-    """Return the fewest and the most duplicates with which such a sample is no surprise on either side.
+    """Return the exact 95% limits of the number of duplicates in a stratum, from the hypergeometric distribution.
 
-    With K duplicates among N pairs, the number among n judged ones is hypergeometric; K is within the limits if
-    neither P(X <= x) nor P(X >= x) is 2.5% or less.
+    With K duplicates among N pairs, the number X of duplicates among n judged pairs is hypergeometric. K is within the
+    limits if P(X <= x) and P(X >= x) both exceed 2.5% for the observed x.
     """
-    low = high = cell.same
-    step = most = cell.pairs - cell.judged + cell.same
-    # Both tails rise or fall with K, so halving finds where they cross.
+    low = high = cell.duplicates
+    step = maximum = cell.pairs - cell.judged + cell.duplicates
+    # Both tails are monotonic in K, so bisection finds the limits.
     while step:
-        if high + step <= most and _lower_tail(cell, high + step) > _TAIL:
+        if high + step <= maximum and _lower_tail(cell, high + step) > _TAIL:
             high += step
         else:
             step //= 2
-    step = most
+    step = maximum
     while step:
-        if low + step <= most and _upper_tail(cell, low + step) <= _TAIL:
+        if low + step <= maximum and _upper_tail(cell, low + step) <= _TAIL:
             low += step
         else:
             step //= 2
@@ -86,27 +88,27 @@ def exact_limits(cell: StratumCounts) -> tuple[int, int]:
 
 def _lower_tail(cell: StratumCounts, duplicates: int) -> float:
     shares, first = _hypergeometric_shares(cell, duplicates)
-    return float(shares[: cell.same - first + 1].sum())
+    return float(shares[: cell.duplicates - first + 1].sum())
 
 
 def _upper_tail(cell: StratumCounts, duplicates: int) -> float:
     shares, first = _hypergeometric_shares(cell, duplicates)
-    return float(shares[cell.same - first :].sum())
+    return float(shares[cell.duplicates - first :].sum())
 
 
 def _hypergeometric_shares(cell: StratumCounts, duplicates: int) -> tuple[Floats, int]:
-    """Return the chance of each number of duplicates among the judged, from the lowest possible on, and that."""
-    others = cell.pairs - duplicates
-    first, last = max(0, cell.judged - others), min(cell.judged, duplicates)
+    """Return the probability of each possible number of judged duplicates, ascending, and the lowest number."""
+    different = cell.pairs - duplicates
+    first, last = max(0, cell.judged - different), min(cell.judged, duplicates)
     i = np.arange(first, last, dtype=np.float64)
-    ratios = np.log((duplicates - i) * (cell.judged - i)) - np.log((i + 1) * (others - cell.judged + i + 1))
+    ratios = np.log((duplicates - i) * (cell.judged - i)) - np.log((i + 1) * (different - cell.judged + i + 1))
     weights = np.concatenate([[0.0], np.cumsum(ratios)])
     shares = np.exp(weights - weights.max())
     return shares / shares.sum(), first
 
 
 def _wilson(cell: StratumCounts) -> tuple[float, float]:
-    share = cell.same / cell.judged
+    share = cell.duplicates / cell.judged
     size = cell.judged * (cell.pairs - 1) / (cell.pairs - cell.judged)
     middle = (share + Z * Z / (2 * size)) / (1 + Z * Z / size)
     half = Z / (1 + Z * Z / size) * sqrt(share * (1 - share) / size + Z * Z / (4 * size * size))
@@ -114,132 +116,134 @@ def _wilson(cell: StratumCounts) -> tuple[float, float]:
 
 
 def estimate_duplicates(cells: Sequence[StratumCounts]) -> DuplicateEstimate | None:
-    """Return how many duplicates strata hold; None where nothing is judged in one of them."""
+    """Return the estimated number of duplicates in strata; None if no pair of one of them is judged."""
     total = DuplicateEstimate(0.0, 0.0, 0.0, 0, 0)
     for cell in cells:
         if not cell.pairs:
             continue
         if not cell.judged:
             return None
-        value = cell.pairs * cell.same / cell.judged
-        low, high = limits(cell)
-        total += DuplicateEstimate(value, value - low, high - value, cell.same, cell.pairs - cell.judged + cell.same)
+        value = cell.pairs * cell.duplicates / cell.judged
+        low, high = duplicate_limits(cell)
+        maximum = cell.pairs - cell.judged + cell.duplicates
+        total += DuplicateEstimate(value, value - low, high - value, cell.duplicates, maximum)
     return total
 
 
-def number(duplicates: DuplicateEstimate | None) -> Figure:
-    """Return the number of duplicates with its interval; what was found bounds it for certain."""
+def duplicate_figure(duplicates: DuplicateEstimate | None) -> Figure:
+    """Return a number of duplicates with its interval, which respects the certain bounds."""
     if duplicates is None:
         return Figure(None, None, None)
-    low, high = duplicates.value - duplicates.below, duplicates.value + duplicates.above
-    return Figure(duplicates.value, max(low, duplicates.least), min(high, duplicates.most))
+    low, high = duplicates.value - duplicates.lower_error, duplicates.value + duplicates.upper_error
+    return Figure(duplicates.value, max(low, duplicates.minimum), min(high, duplicates.maximum))
 
 
-def precision(found: DuplicateEstimate | None, returned: int) -> Figure:
-    """Return the share of duplicates among the returned pairs: ``found`` of so many."""
+def precision_figure(found: DuplicateEstimate | None, returned: int) -> Figure:
+    """Return the share of duplicates among ``returned`` pairs."""
     if not returned:
         return Figure(None, None, None)
-    count = number(found)
+    count = duplicate_figure(found)
     return Figure(*(None if value is None else value / returned for value in count))
 
 
-def recall(found: DuplicateEstimate | None, missed: DuplicateEstimate | None) -> Figure:
-    """Return the share of returned duplicates among all: found / (found + missed), of strata apart from each other.
+def recall_figure(found: DuplicateEstimate | None, missed: DuplicateEstimate | None) -> Figure:
+    """Return the recall, found / (found + missed), where both estimates come from different strata.
 
-    The limits are the shares r at which the interval of (1 - r) found - r missed ends in 0 (after Fieller 1954).
+    The limits are the shares r at which the interval of (1 - r) found - r missed ends at 0 (after Fieller 1954).
     """
     if found is None or missed is None or found.value + missed.value == 0:
         return Figure(None, None, None)
     a, b = found.value, missed.value
-    low = _share(*_odds_limit(a, b, found.below, missed.above, lower=True)) if a else 0.0
-    high = _share(*_odds_limit(a, b, found.above, missed.below, lower=False))
-    # What was found of both kinds is there for certain.
-    low = max(low, _share(found.least, missed.most))
-    high = min(high, _share(found.most, missed.least))
+    low = _share(*_odds_limit(a, b, found.lower_error, missed.upper_error, lower=True)) if a else 0.0
+    high = _share(*_odds_limit(a, b, found.upper_error, missed.lower_error, lower=False))
+    low = max(low, _share(found.minimum, missed.maximum))
+    high = min(high, _share(found.maximum, missed.minimum))
     return Figure(a / (a + b), low, high)
 
 
-def _odds_limit(a: float, b: float, of_a: float, of_b: float, *, lower: bool) -> tuple[float, float]:
-    """Return the odds t = p / q at which a - t b = +-sqrt(of_a**2 + t**2 of_b**2), the lower or the upper ones."""
-    root = sqrt(max((a * of_b) ** 2 + (b * of_a) ** 2 - (of_a * of_b) ** 2, 0.0))
+def _odds_limit(a: float, b: float, error_a: float, error_b: float, *, lower: bool) -> tuple[float, float]:
+    """Return the lower or upper odds t = p / q at which a - t b = +-sqrt(error_a**2 + t**2 error_b**2)."""
+    root = sqrt(max((a * error_b) ** 2 + (b * error_a) ** 2 - (error_a * error_b) ** 2, 0.0))
     if lower:
-        return max(a * a - of_a * of_a, 0.0), a * b + root
-    return a * b + root, max(b * b - of_b * of_b, 0.0)
+        return max(a * a - error_a * error_a, 0.0), a * b + root
+    return a * b + root, max(b * b - error_b * error_b, 0.0)
 
 
 def _share(part: float, rest: float) -> float:
     return part / (part + rest) if part + rest > 0 else 1.0
 
 
-#: How many strata there are of returned pairs, and of others.
+#: The maximum numbers of strata of returned and of unreturned pairs.
 MAX_RETURNED_STRATA, MAX_UNRETURNED_STRATA = 5, 6
-#: The fewest pairs that are drawn from a stratum that has so many, unless the sample is small.
+#: A sample that is large enough draws at least this many pairs from each stratum, or all if it has fewer.
 MIN_DRAWN = 8
-#: Pairs are never taken to be surer than where one in twenty-five is not what it seems.
+#: The smallest standard deviation of a label: that of labels of which one in twenty-five is a surprise.
 _MIN_DEVIATION = 0.2
 
 
 class Stratum(NamedTuple):
-    """Pairs that are all returned or all not, with scores in [low, high); [low, high] where ``high`` is the highest."""
+    """Returned or unreturned pairs with scores in [low, high); the stratum of the highest scores includes ``high``."""
 
     returned: bool
     low: float
     high: float
     pairs: int
-    #: In which proportion they are drawn.
+    #: Numbers of drawn pairs are proportional to it.
     weight: float
 
 
-def label_deviation(probability: Floats) -> Floats:
-    """Return the standard deviation of whether a pair is a duplicate, 0.2 at least."""
+def label_deviations(probability: Floats) -> Floats:
+    """Return the standard deviation of the label of each pair (1 for a duplicate, else 0), 0.2 or more."""
     return np.maximum(np.sqrt(probability * (1 - probability)), _MIN_DEVIATION)
 
 
 def stratify(
-    score: Floats, returned: Bools, deviations: Floats, edges: Sequence[float], other_edges: Sequence[float]
+    score: Floats,
+    returned: Bools,
+    deviations: Floats,
+    returned_edges: Sequence[float],
+    unreturned_edges: Sequence[float],
 ) -> tuple[list[Stratum], Integers]:
-    """Return the strata, the highest scores first and returned pairs before others, and the stratum of each pair.
+    """Return the strata, returned ones first and each side from the highest scores down, and the stratum of each pair.
 
-    They depend on the scores alone, not on the order of the pairs, nor on the size of a sample.
-
-    Scores of returned pairs and of others may be on different scales; strata begin at the ``edges`` of the one, and at
-    the ``other_edges`` of the other, ascending.
+    Strata begin at edges, ascending; returned and unreturned pairs may have scores on different scales. The strata
+    depend on the scores alone, not on the order of the pairs or the size of a sample.
     """
     strata: list[Stratum] = []
-    place = np.zeros(len(score), np.int64)
-    for side, most, begins in ((True, MAX_RETURNED_STRATA, edges), (False, MAX_UNRETURNED_STRATA, other_edges)):
-        mine = np.flatnonzero(returned == side)
-        if not len(mine):
+    pair_strata = np.zeros(len(score), np.int64)
+    sides = (True, MAX_RETURNED_STRATA, returned_edges), (False, MAX_UNRETURNED_STRATA, unreturned_edges)
+    for side, max_strata, edges in sides:
+        rows = np.flatnonzero(returned == side)
+        if not len(rows):
             continue
-        values = score[mine]
+        values = score[rows]
         lowest, highest = float(values.min()), float(values.max())
-        inner = np.array([edge for edge in begins if lowest < edge <= highest], np.float64)
-        chosen = _choose_edges(values, deviations[mine], inner, most)
-        first = max((edge for edge in begins if edge <= lowest), default=lowest)
-        bounds = [first, *chosen, min((edge for edge in begins if edge > highest), default=highest)]
-        number = np.searchsorted(np.array(chosen), values, side="right")
-        counts = np.bincount(number, minlength=len(chosen) + 1)
-        doubtful = np.bincount(number, deviations[mine], len(chosen) + 1)
-        place[mine] = len(strata) + len(chosen) - number
+        inner = np.array([edge for edge in edges if lowest < edge <= highest], np.float64)
+        chosen = _choose_edges(values, deviations[rows], inner, max_strata)
+        first = max((edge for edge in edges if edge <= lowest), default=lowest)
+        bounds = [first, *chosen, min((edge for edge in edges if edge > highest), default=highest)]
+        bins = np.searchsorted(np.array(chosen), values, side="right")
+        counts = np.bincount(bins, minlength=len(chosen) + 1)
+        deviation_sums = np.bincount(bins, deviations[rows], len(chosen) + 1)
+        pair_strata[rows] = len(strata) + len(chosen) - bins
         strata += [
-            Stratum(side, bounds[at], bounds[at + 1], int(counts[at]), float(doubtful[at]) / sqrt(counts[at]))
+            Stratum(side, bounds[at], bounds[at + 1], int(counts[at]), float(deviation_sums[at]) / sqrt(counts[at]))
             for at in range(len(chosen), -1, -1)
         ]
-    return strata, place
+    return strata, pair_strata
 
 
-def _choose_edges(values: Floats, deviations: Floats, edges: Floats, most: int) -> list[float]:
-    """Return at most ``most`` - 1 of the edges, none of which leaves a stratum empty."""
+def _choose_edges(values: Floats, deviations: Floats, edges: Floats, max_strata: int) -> list[float]:
+    """Return at most ``max_strata`` - 1 of the edges; every stratum between them has pairs."""
     bins = np.searchsorted(edges, values, side="right")
     counts = np.bincount(bins, minlength=len(edges) + 1)
-    held = np.maximum(counts, 1)
-    roots = np.sqrt(counts) * np.bincount(bins, deviations, len(edges) + 1) / held
-    reached = np.cumsum(roots)
+    roots = np.sqrt(counts) * np.bincount(bins, deviations, len(edges) + 1) / np.maximum(counts, 1)
+    cumulated = np.cumsum(roots)
     chosen: list[float] = []
     begin = 0
-    for part in range(1, most):
-        # The edge whose cumulated root is nearest to this part of the whole.
-        at = int(np.argmin(np.abs(reached[:-1] - reached[-1] * part / most))) if len(edges) else 0
+    for part in range(1, max_strata):
+        # Cumulated square roots of the counts in equal parts (Dalenius & Hodges 1959).
+        at = int(np.argmin(np.abs(cumulated[:-1] - cumulated[-1] * part / max_strata))) if len(edges) else 0
         if at < len(edges) and counts[begin : at + 1].any() and counts[at + 1 :].any():
             chosen.append(float(edges[at]))
             begin = at + 1
@@ -247,38 +251,36 @@ def _choose_edges(values: Floats, deviations: Floats, edges: Floats, most: int) 
 
 
 def allocate(strata: Sequence[Stratum], sample: int) -> list[int]:
-    """Return how many pairs to draw from each stratum: half of the sample from returned pairs, half from others.
+    """Return the number of pairs to draw from each stratum: half of the sample from returned pairs, half from the rest.
 
-    A larger sample draws no fewer from any stratum. Within a side the whole numbers are the best possible ones for the
-    strata's weights (Wright 2012: equal proportions).
-
-    All pairs are drawn where there are fewer than ``sample``.
+    A larger sample draws no fewer pairs from any stratum. Within a side, the integers are optimal for the weights of
+    the strata (Wright 2012: equal proportions). If there are fewer than ``sample`` pairs, all are drawn.
     """
     sides = [[at for at, stratum in enumerate(strata) if stratum.returned == side] for side in (True, False)]
     sizes = [sum(strata[at].pairs for at in side) for side in sides]
     first = min((sample + 1) // 2, sizes[0])
     second = min(sample - first, sizes[1])
     first = min(sample - second, sizes[0])
-    drawn = [0] * len(strata)
-    for side, share in zip(sides, (first, second), strict=True):
-        for at, count in zip(side, _apportion([strata[at] for at in side], share), strict=True):
-            drawn[at] = count
-    return drawn
+    counts = [0] * len(strata)
+    for side, total in zip(sides, (first, second), strict=True):
+        for at, count in zip(side, _apportion([strata[at] for at in side], total), strict=True):
+            counts[at] = count
+    return counts
 
 
-def _apportion(strata: Sequence[Stratum], share: int) -> list[int]:
-    drawn = [0] * len(strata)
+def _apportion(strata: Sequence[Stratum], total: int) -> list[int]:
+    counts = [0] * len(strata)
     queue = [(_draw_priority(stratum, 0), at) for at, stratum in enumerate(strata)]
     heapify(queue)
-    for _ in range(share):
+    for _ in range(total):
         at = queue[0][1]
-        drawn[at] += 1
-        heapreplace(queue, (_draw_priority(strata[at], drawn[at]), at))
-    return drawn
+        counts[at] += 1
+        heapreplace(queue, (_draw_priority(strata[at], counts[at]), at))
+    return counts
 
 
 def _draw_priority(stratum: Stratum, drawn: int) -> tuple[int, float]:
-    """Return the less the stronger a stratum's claim to one pair more: first all come to the floor, by turns."""
+    """Return the priority of a stratum for one more pair, lowest first: all strata reach ``MIN_DRAWN`` in turn."""
     if drawn >= stratum.pairs:
         return 2, 0.0
     if drawn < MIN_DRAWN:
@@ -287,56 +289,45 @@ def _draw_priority(stratum: Stratum, drawn: int) -> tuple[int, float]:
 
 
 class ThresholdDirections(NamedTuple):
-    """Whether scores tell what stricter thresholds would return, and what looser ones would."""
+    """Whether the scores show which pairs a stricter or a looser threshold would return."""
 
     stricter: bool
     looser: bool
 
 
-class Point(NamedTuple):
-    """What a threshold returns."""
+class ThresholdPoint(NamedTuple):
+    """The figures of a threshold."""
 
     #: Pairs at or above it are returned.
     score: float
-    #: Whether it is the working point.
-    own: bool
-    #: How many pairs of distinct texts.
+    is_working_point: bool
+    #: The number of returned pairs of distinct texts.
     returned: int
-    #: Among those pairs, and of the duplicates among the candidates; with 95% intervals.
+    #: The share of duplicates among the returned pairs, with a 95% interval.
     precision: Figure
+    #: The share of returned pairs among the duplicates among the candidates, with a 95% interval.
     recall: Figure
 
 
-def points(
-    strata: Sequence[Stratum], cells: Sequence[StratumCounts], own: float, directions: ThresholdDirections
-) -> list[Point]:
-    """Return the figures of the working point and of thresholds where strata begin, the strictest first."""
-    mine = [stratum for stratum in strata if stratum.returned]
-    stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if directions.stricter else []
-    looser = (
-        sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if directions.looser else []
-    )
-    found = [
-        _threshold_point(strata, cells, score, within=[s.returned and s.low >= score for s in strata])
-        for score in stricter
+def threshold_points(
+    strata: Sequence[Stratum], cells: Sequence[StratumCounts], working_score: float, directions: ThresholdDirections
+) -> list[ThresholdPoint]:
+    """Return the figures of the working point and of the lower ends of strata, the strictest first."""
+
+    def lower_ends(returned: bool) -> list[float]:
+        return sorted({stratum.low for stratum in strata if stratum.returned == returned}, reverse=True)
+
+    def point(score: float, returned: Sequence[bool], *, is_working_point: bool = False) -> ThresholdPoint:
+        inside = estimate_duplicates([cell for cell, is_in in zip(cells, returned, strict=True) if is_in])
+        outside = estimate_duplicates([cell for cell, is_in in zip(cells, returned, strict=True) if not is_in])
+        count = sum(stratum.pairs for stratum, is_in in zip(strata, returned, strict=True) if is_in)
+        figures = precision_figure(inside, count), recall_figure(inside, outside)
+        return ThresholdPoint(score, is_working_point, count, *figures)
+
+    stricter = lower_ends(True)[:-1] if directions.stricter else []
+    looser = lower_ends(False) if directions.looser else []
+    return [
+        *(point(score, [s.returned and s.low >= score for s in strata]) for score in stricter),
+        point(working_score, [s.returned for s in strata], is_working_point=True),
+        *(point(score, [s.returned or s.low >= score for s in strata]) for score in looser),
     ]
-    found.append(_threshold_point(strata, cells, own, within=[s.returned for s in strata])._replace(own=True))
-    found += [
-        _threshold_point(strata, cells, score, within=[s.returned or s.low >= score for s in strata])
-        for score in looser
-    ]
-    return found
-
-
-def _threshold_point(
-    strata: Sequence[Stratum], cells: Sequence[StratumCounts], score: float, *, within: Sequence[bool]
-) -> Point:
-    inside = estimate_duplicates([cell for cell, is_in in zip(cells, within, strict=True) if is_in])
-    outside = estimate_duplicates([cell for cell, is_in in zip(cells, within, strict=True) if not is_in])
-    returned = sum(stratum.pairs for stratum, is_in in zip(strata, within, strict=True) if is_in)
-    return Point(score, False, returned, precision(inside, returned), recall(inside, outside))
-
-
-def duplicates(cells: Sequence[StratumCounts]) -> Figure:
-    """Return how many duplicates there are among the candidates."""
-    return number(estimate_duplicates(cells))

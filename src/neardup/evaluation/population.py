@@ -1,8 +1,8 @@
-"""All candidates of a rule, and which of them are drawn: those whose ids have the smallest hashes.
+"""The population of an audit: the candidates of a rule, how pairs are drawn from them, and the labels of drawn pairs.
 
-Whose hash is small is chance, so the smallest of a stratum are a simple random sample of it. They do not depend on the
-order of the input or on what else was drawn: a larger sample holds the smaller one, and where a working point moves,
-much of what was judged can be used again.
+The pairs of a stratum with the smallest hashes of their ids are drawn. Hashes are as good as random, so this is a
+simple random sample. It does not depend on the order of the input or on other draws: a larger sample contains the
+smaller one, and after a change of the threshold most labels can be used again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, parse_candidate_rule
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
-from neardup.evaluation.estimates import ThresholdDirections, label_deviation
+from neardup.evaluation.estimates import ThresholdDirections, label_deviations
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, load_labels
@@ -32,19 +32,19 @@ _DRAW_SALT, _ORDER_SALT = 0, 1
 
 
 def draw_pairs(
-    names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int
+    names: Names, left: Integers, right: Integers, pair_strata: Integers, counts: Sequence[int], seed: int
 ) -> Integers:
-    """Return which pairs are drawn, in an order that tells nothing of their strata.
+    """Return the rows of the drawn pairs, in an order that reveals nothing of their strata.
 
-    ``place`` (int64[n]) is the stratum of each pair, and ``counts`` says how many to draw from each stratum.
+    ``pair_strata`` (int64[n]) is the stratum of each pair; ``counts`` is the number to draw from each stratum.
     """
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     hashes = _id_hashes([str(name) for name in names.of_input(documents).to_pylist()], seed)
-    one, other = hashes[index[: len(left)]], hashes[index[len(left) :]]
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    left_hash, right_hash = hashes[index[: len(left)]], hashes[index[len(left) :]]
+    low, high = np.minimum(left_hash, right_hash), np.maximum(left_hash, right_hash)
     drawn = [np.zeros(0, np.int64)]
-    by_stratum = np.argsort(place, kind="stable")
-    begins = np.searchsorted(place[by_stratum], np.arange(len(counts) + 1))
+    by_stratum = np.argsort(pair_strata, kind="stable")
+    begins = np.searchsorted(pair_strata[by_stratum], np.arange(len(counts) + 1))
     for stratum, count in enumerate(counts):
         members = by_stratum[begins[stratum] : begins[stratum + 1]]
         keys = _pair_hashes(low[members], high[members], _DRAW_SALT)
@@ -66,7 +66,7 @@ def _id_hashes(names: Sequence[str], seed: int) -> Words:
 
 
 def _pair_hashes(low: Words, high: Words, purpose: int) -> Words:
-    """Return a hash of each pair: splitmix64 of one, added to the other, again."""
+    """Return a hash of each pair: splitmix64 of the sum of one hash's splitmix64 and the other hash."""
     gamma = np.uint64((2 * purpose + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
     return splitmix(splitmix(low + gamma) + high)
 
@@ -78,65 +78,64 @@ def splitmix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-#: The usual candidate rules of recipes: a similarity, a Hamming distance.
-_USUAL_SIMILARITY, _USUAL_DISTANCE = 0.3, 12.0
-#: Where strata may begin.
+#: The default candidate thresholds of recipes: a similarity, or a Hamming distance.
+_DEFAULT_SIMILARITY, _DEFAULT_DISTANCE = 0.3, 12.0
+#: The scores at which strata may begin.
 _SIMILARITIES = tuple(k / 20 for k in range(21))
 _PROBABILITIES = (0.0, 0.001, 0.01, 0.02, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.999, 1.0)
-#: By how much a similarity differs from the threshold where a pair is taken to be as good as decided.
+#: The scale of the logistic function that guesses a pair's probability from the distance to the threshold.
 _LOGISTIC_SCALE = 0.05
 
 
 class Scale(NamedTuple):
-    """What scores are, and where strata may begin."""
+    """The scale of scores, and the scores at which strata may begin."""
 
-    #: Of the score, for people.
+    #: The name of the score, as people read it.
     name: str
     #: Ascending.
     edges: tuple[float, ...]
-    #: The measure whose similarities they are; empty for probabilities.
+    #: The measure of similarity; empty for probabilities.
     measure: str = ""
 
     @property
-    def distance(self) -> bool:
+    def is_distance(self) -> bool:
         """Whether thresholds are distances."""
         return bool(self.measure) and measure(self.measure).distance
 
-    def shown(self, score: float) -> float:
-        """Return a score as thresholds are written."""
+    def threshold(self, score: float) -> float:
+        """Return a score as the threshold that a recipe states."""
         return threshold_at(self.measure, score) if self.measure else score
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Population:
-    """The candidates, pairs of distinct texts, and which of them are returned; equal texts count once."""
+    """The candidates, which are pairs of distinct texts, and the pairs that are returned; equal texts count once."""
 
     names: Names
-    #: int64[d]: for each document the first one with the same text; -1 for those that match nothing.
+    #: int64[d]: the first document with the text of each document; -1 for documents that match nothing.
     texts: Integers
     documents: int
-    #: int64[n]: the pairs, by the positions of the documents where the texts come first.
+    #: int64[n]: the first documents with the texts of each pair.
     left: Integers
     right: Integers
-    #: float64[n]: of each pair, on the scale of the returned or of the other ones.
+    #: float64[n]: the score of each pair, on ``returned_scale`` or ``unreturned_scale``.
     score: Floats
     #: bool[n]: whether the working point returns it.
     returned: Bools
-    #: float64[n]: how doubtful it is whether it is a duplicate.
+    #: float64[n]: the guessed standard deviation of its label (see ``label_deviations``).
     deviations: Floats
-    #: Of returned pairs, and of others.
-    scale: Scale
-    other_scale: Scale
-    #: The working point as a score of the scale.
-    own: float
-    #: Which other thresholds can be told from scores.
+    returned_scale: Scale
+    unreturned_scale: Scale
+    #: The working point as a score of ``returned_scale``.
+    working_score: float
     directions: ThresholdDirections
+    #: The working point and the candidate rule, as people read them.
     point: str
     candidate_rule: str
 
     @property
-    def copies(self) -> tuple[int, int]:
-        """How many documents repeat an earlier text, and how many pairs of equal texts there are."""
+    def copy_counts(self) -> tuple[int, int]:
+        """The number of documents that repeat an earlier text, and the number of pairs of equal texts."""
         counts = np.bincount(self.texts[self.texts >= 0])
         return int(np.maximum(counts - 1, 0).sum()), int((counts * (counts - 1) // 2).sum())
 
@@ -150,14 +149,14 @@ class Runner(Protocol):
 
 def classifier_population(classifier: Classifier, run: Runner) -> Population:
     """Return the candidates of a classifier, with their probabilities."""
-    every = classifier.everything()
-    result = run(every.recipe.changed(keep="first"), classifier=every)
+    accepting = classifier.without_cut()
+    result = run(accepting.recipe.changed(keep="first"), classifier=accepting)
     pairs = distinct_pairs(result)
     vectors = result.vectors
     g = np.zeros(0) if vectors is None else classifier.score(vectors)
     probability = classifier.probability(g)
-    own = float(classifier.probability(np.array([classifier.cut]))[0])
-    scale = _make_scale("probability", _PROBABILITIES, own)
+    working_score = float(classifier.probability(np.array([classifier.cut]))[0])
+    scale = _make_scale("probability", _PROBABILITIES, working_score)
     return Population(
         names=result.pairs.names,
         texts=result.texts,
@@ -166,10 +165,10 @@ def classifier_population(classifier: Classifier, run: Runner) -> Population:
         right=pairs.right,
         score=probability,
         returned=classifier.passes(g),
-        deviations=label_deviation(probability),
-        scale=scale,
-        other_scale=scale,
-        own=own,
+        deviations=label_deviations(probability),
+        returned_scale=scale,
+        unreturned_scale=scale,
+        working_score=working_score,
         directions=ThresholdDirections(stricter=True, looser=True),
         point=f"classifier {classifier.fingerprint}, score >= {classifier.cut:g}",
         candidate_rule=classifier.candidate_rule.in_words(),
@@ -177,23 +176,23 @@ def classifier_population(classifier: Classifier, run: Runner) -> Population:
 
 
 def recipe_population(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Population:
-    """Return the candidates of a rule, with the similarities that a recipe goes by.
+    """Return the candidates of a rule, with the similarities by which a recipe decides.
 
     Parameters
     ----------
     recipe : Recipe
         The working point.
     candidate_rule : str, optional
-        A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``: then pairs that the recipe returns
-        count although they lie below it. None takes 0.3, 12 bits, or the usual rule of classifiers for
-        recipes that have one answer only.
+        A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``. Pairs that the recipe returns are
+        candidates even below that rule. The default is a similarity of 0.3, a distance of 12 bits, or the default rule
+        of classifiers for recipes without a choice of thresholds.
     run : callable
         Runs a recipe over the corpus.
 
     Raises
     ------
     RecipeError
-        If it is no candidate rule, or not looser than the recipe.
+        If the candidate rule cannot be parsed, or is not looser than the recipe.
     """
     recipe = recipe.changed(keep="first")
     threshold = _candidate_threshold(recipe, candidate_rule)
@@ -205,116 +204,116 @@ def recipe_population(recipe: Recipe, candidate_rule: str | None, run: Runner) -
 
 
 def _threshold_population(recipe: Recipe, threshold: float, run: Runner) -> Population:
-    """Return the pairs above a looser threshold of the same recipe."""
-    loose = recipe.changed(name="candidate_rule", threshold=threshold, second_step="", search="exact")
-    every = run(loose)
-    plain = not recipe.second_step and recipe.search == "exact"
-    mine = every.at(recipe.threshold) if plain else run(recipe)
-    pairs, found = distinct_pairs(every), distinct_pairs(mine)
-    documents = len(every.texts)
-    returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = similarity_at(recipe.measure, recipe.exact_threshold)
-    scale = _recipe_scale(recipe, own, similarity_at(loose.measure, threshold))
+    """Return the pairs at a looser threshold of the same recipe."""
+    loose_recipe = recipe.changed(name="candidate_rule", threshold=threshold, second_step="", search="exact")
+    loose_result = run(loose_recipe)
+    is_exact = not recipe.second_step and recipe.search == "exact"
+    result = loose_result.at(recipe.threshold) if is_exact else run(recipe)
+    candidates, returned = distinct_pairs(loose_result), distinct_pairs(result)
+    documents = len(loose_result.texts)
+    working_score = similarity_at(recipe.measure, recipe.exact_threshold)
+    scale = _recipe_scale(recipe, working_score, similarity_at(loose_recipe.measure, threshold))
     return Population(
-        names=every.pairs.names,
-        texts=every.texts,
-        documents=every.summary["documents"],
-        left=pairs.left,
-        right=pairs.right,
-        score=pairs.similarity,
-        returned=returned,
-        deviations=_deviations_around(pairs.similarity, own),
-        scale=scale,
-        other_scale=scale,
-        own=own,
-        directions=ThresholdDirections(stricter=True, looser=plain),
+        names=loose_result.pairs.names,
+        texts=loose_result.texts,
+        documents=loose_result.summary["documents"],
+        left=candidates.left,
+        right=candidates.right,
+        score=candidates.similarity,
+        returned=np.isin(_keys(candidates, documents), _keys(returned, documents), assume_unique=True),
+        deviations=_deviations_around(candidates.similarity, working_score),
+        returned_scale=scale,
+        unreturned_scale=scale,
+        working_score=working_score,
+        directions=ThresholdDirections(stricter=True, looser=is_exact),
         point=recipe.in_words(),
-        candidate_rule=loose.in_words(),
+        candidate_rule=loose_recipe.in_words(),
     )
 
 
 def _rule_population(recipe: Recipe, candidate_rule: str, run: Runner) -> Population:
-    """Return the pairs above another measure's threshold, and those that the recipe returns."""
-    wide = parse_candidate_rule(candidate_rule, content=recipe.content)
-    every, mine = run(wide), run(recipe)
-    pairs, found = distinct_pairs(every), distinct_pairs(mine)
-    documents = len(every.texts)
-    others = ~np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = similarity_at(recipe.measure, recipe.exact_threshold)
-    wide_score = pairs.similarity[others]
+    """Return the pairs that pass a rule with another measure, and those that the recipe returns."""
+    rule = parse_candidate_rule(candidate_rule, content=recipe.content)
+    rule_result, result = run(rule), run(recipe)
+    candidates, returned = distinct_pairs(rule_result), distinct_pairs(result)
+    documents = len(rule_result.texts)
+    is_unreturned = ~np.isin(_keys(candidates, documents), _keys(returned, documents), assume_unique=True)
+    working_score = similarity_at(recipe.measure, recipe.exact_threshold)
+    rule_score = candidates.similarity[is_unreturned]
+    # Of unreturned pairs it is only known that a higher score makes a duplicate more likely.
+    deviations = _deviations_around(returned.similarity, working_score), label_deviations(rule_score / 2)
     return Population(
-        names=every.pairs.names,
-        texts=np.where(every.texts < 0, mine.texts, every.texts),
-        documents=every.summary["documents"],
-        left=np.concatenate([found.left, pairs.left[others]]),
-        right=np.concatenate([found.right, pairs.right[others]]),
-        score=np.concatenate([found.similarity, wide_score]),
-        returned=np.arange(len(found.left) + len(wide_score)) < len(found.left),
-        # Nothing is known of these but that the higher the score, the likelier is a duplicate.
-        deviations=np.concatenate([_deviations_around(found.similarity, own), label_deviation(wide_score / 2)]),
-        scale=_recipe_scale(recipe, own, own),
-        other_scale=_make_scale(rule_measure(wide), _SIMILARITIES, wide.threshold),
-        own=own,
+        names=rule_result.pairs.names,
+        texts=np.where(rule_result.texts < 0, result.texts, rule_result.texts),
+        documents=rule_result.summary["documents"],
+        left=np.concatenate([returned.left, candidates.left[is_unreturned]]),
+        right=np.concatenate([returned.right, candidates.right[is_unreturned]]),
+        score=np.concatenate([returned.similarity, rule_score]),
+        returned=np.arange(len(returned.left) + len(rule_score)) < len(returned.left),
+        deviations=np.concatenate(deviations),
+        returned_scale=_recipe_scale(recipe, working_score, working_score),
+        unreturned_scale=_make_scale(rule_measure(rule), _SIMILARITIES, rule.threshold),
+        working_score=working_score,
         directions=ThresholdDirections(stricter=not recipe.second_step, looser=False),
         point=recipe.in_words(),
-        candidate_rule=wide.in_words(),
+        candidate_rule=rule.in_words(),
     )
 
 
 def distinct_pairs(result: Result) -> PairArrays:
-    """Return the pairs of a result whose texts differ, each text by the document where it comes first."""
-    known, texts = result.pairs, result.texts
-    first = np.where(texts == np.arange(len(texts)), known.representative, -1)
-    parts = list(Pairs(known.names, first, known.left, known.right, known.similarity).arrays())
+    """Return the pairs of distinct texts of a result, each text by its first document."""
+    pairs, texts = result.pairs, result.texts
+    first = np.where(texts == np.arange(len(texts)), pairs.representative, -1)
+    parts = list(Pairs(pairs.names, first, pairs.left, pairs.right, pairs.similarity).arrays())
     if not parts:
         return PairArrays(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     return PairArrays(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def rule_measure(recipe: Recipe) -> str:
-    """Return what a recipe's similarities are of, such as jaccard(words:3)."""
-    of = "" if recipe.measure == "semantic" else f"({recipe.signature or recipe.features})"
-    return f"{recipe.measure}{of}"
+    """Return a recipe's measure with what it compares, such as jaccard(words:3)."""
+    return (
+        recipe.measure if recipe.measure == "semantic" else f"{recipe.measure}({recipe.signature or recipe.features})"
+    )
 
 
 def _keys(pairs: PairArrays, documents: int) -> Integers:
     return pairs.left * documents + pairs.right
 
 
-def _deviations_around(score: Floats, own: float) -> Floats:
-    return label_deviation(1 / (1 + np.exp((own - score) / _LOGISTIC_SCALE)))
+def _deviations_around(score: Floats, threshold: float) -> Floats:
+    return label_deviations(1 / (1 + np.exp((threshold - score) / _LOGISTIC_SCALE)))
 
 
 def _candidate_threshold(recipe: Recipe, candidate_rule: str | None) -> float | None:
-    """Return the threshold that a candidate rule names; None where it is another measure's."""
-    known = measure(recipe.measure)
-    single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
+    """Return the threshold that a candidate rule states; None if it is a rule with another measure."""
+    is_distance = measure(recipe.measure).distance
+    is_single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
+    own_threshold = float(recipe.exact_threshold)
     if candidate_rule is None:
-        if single or recipe.measure == "euclidean":
+        if is_single or recipe.measure == "euclidean":
             return None
-        usual = _USUAL_DISTANCE if known.distance else _USUAL_SIMILARITY
-        own = float(recipe.exact_threshold)
-        if own < usual if known.distance else own > usual:
-            return usual
+        default = _DEFAULT_DISTANCE if is_distance else _DEFAULT_SIMILARITY
+        if own_threshold < default if is_distance else own_threshold > default:
+            return default
         raise RecipeError(
-            f"the recipe's threshold {own:g} is as loose as the usual candidate rule of {usual:g}, which leaves "
-            f"nothing below it to look at; give a looser one with {option('--candidate-rule')}"
+            f"the recipe's threshold {own_threshold:g} is as loose as the default candidate rule of {default:g}, so "
+            f"there are no candidates beyond its pairs; give a looser rule with {option('--candidate-rule')}"
         )
     try:
         threshold = float(candidate_rule)
     except ValueError:
         return None
-    if single:
+    if is_single:
         raise RecipeError(
-            f"candidate rule {candidate_rule} is a threshold, but this recipe has one answer only; write one "
-            f"like {CANDIDATE_RULE}"
+            f"candidate rule {candidate_rule} is a threshold, but this recipe has no choice of thresholds; write a "
+            f"rule like {CANDIDATE_RULE}"
         )
-    own = float(recipe.exact_threshold)
-    if threshold <= own if known.distance else threshold >= own:
-        side, way = ("above", "higher") if known.distance else ("below", "lower")
+    if threshold <= own_threshold if is_distance else threshold >= own_threshold:
+        side, way = ("above", "higher") if is_distance else ("below", "lower")
         raise RecipeError(
-            f"candidate rule {candidate_rule} is not {side} the recipe's threshold {own:g}, so it finds nothing "
-            f"more; give a {way} number"
+            f"candidate rule {candidate_rule} is not {side} the recipe's threshold {own_threshold:g}, so it finds no "
+            f"further pairs; give a {way} number"
         )
     try:
         return float(parse_threshold(recipe.measure, threshold))
@@ -337,38 +336,38 @@ def _make_scale(name: str, edges: tuple[float, ...], *more: float, measure: str 
 ID_COLUMNS = ("id1", "id2")
 LABEL_COLUMN = "label"
 
-#: Positions of two documents, and what somebody said of them.
+#: The positions of two documents, and a labeller's answer.
 Vote = tuple[int, int, str]
 
 
 class SampleLabels(NamedTuple):
-    """What is known of drawn pairs."""
+    """The labels of the drawn pairs."""
 
-    #: ``same``, ``different`` or ``unsure`` for each; empty where nobody said anything.
+    #: ``same``, ``different`` or ``unsure`` for each pair; empty if nobody has judged it.
     answers: list[str]
-    #: Pairs that were judged and not drawn: they say nothing of the whole, for nobody knows how they were chosen.
+    #: The number of judged pairs that were not drawn. It is unknown how they were chosen, so they are not used.
     outside: int
 
-    def counts(self, members: Integers | None = None) -> Counter[str]:
-        """Return how many have each answer, of some or of all."""
-        return Counter(self.answers if members is None else [self.answers[at] for at in members.tolist()])
+    def counts(self, rows: Integers | None = None) -> Counter[str]:
+        """Return the number of pairs by answer, of all drawn pairs or of ``rows`` of them."""
+        return Counter(self.answers if rows is None else [self.answers[row] for row in rows.tolist()])
 
 
 def resolve_votes(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vote]) -> SampleLabels:
-    """Return what votes say of pairs: what most of the sure ones say; ``unsure`` where as many say the other.
+    """Return the majority answer of the sure votes on each drawn pair, ``unsure`` for a tie.
 
-    A vote is about the texts: it counts for documents with the same ones, too.
-
-    The pairs are those that were drawn, by the positions of the documents where their texts come first; ``texts``
-    (int64[d]) is for each document the first one with the same text, -1 where that is not known.
+    A vote judges texts, so it also counts for other documents with the same texts. ``left`` and ``right`` (int64[k])
+    are the first documents with the texts of each drawn pair; ``texts`` (int64[d]) is the first document with the text
+    of each document, -1 if unknown.
     """
-    given: dict[tuple[int, int], Counter[str]] = {}
-    for one, other, answer in votes:
-        first, second = (int(texts[at]) if texts[at] >= 0 else at for at in (one, other))
+    votes_by_pair: dict[tuple[int, int], Counter[str]] = {}
+    for position1, position2, answer in votes:
+        first, second = sorted(int(texts[at]) if texts[at] >= 0 else at for at in (position1, position2))
         if first != second:
-            given.setdefault((min(first, second), max(first, second)), Counter())[answer] += 1
+            votes_by_pair.setdefault((first, second), Counter())[answer] += 1
     drawn = [(min(pair), max(pair)) for pair in zip(left.tolist(), right.tolist(), strict=True)]
-    return SampleLabels([_majority_answer(given.get(pair)) for pair in drawn], len(given.keys() - set(drawn)))
+    answers = [_majority_answer(votes_by_pair.get(pair)) for pair in drawn]
+    return SampleLabels(answers, len(votes_by_pair.keys() - set(drawn)))
 
 
 def _majority_answer(votes: Counter[str] | None) -> str:
@@ -379,31 +378,31 @@ def _majority_answer(votes: Counter[str] | None) -> str:
     return SAME if votes[SAME] > votes[DIFFERENT] else DIFFERENT
 
 
-def store_votes(labels: Mapping[tuple[str, str], Mapping[str, str]], place: Mapping[str, int]) -> Iterator[Vote]:
-    """Yield the labels of a store whose documents the corpus holds."""
-    for (one, other), answers in labels.items():
-        if one in place and other in place:
+def store_votes(labels: Mapping[tuple[str, str], Mapping[str, str]], positions: Mapping[str, int]) -> Iterator[Vote]:
+    """Yield the labels of a store for pairs of documents of the corpus."""
+    for (id1, id2), answers in labels.items():
+        if id1 in positions and id2 in positions:
             for answer in answers.values():
-                yield place[one], place[other], answer
+                yield positions[id1], positions[id2], answer
 
 
 def read_votes(
     source: Any,
-    place: Mapping[str, int],
+    positions: Mapping[str, int],
     *,
     label_column: str | None = None,
     positive: float = 1.0,
     ignore_unknown: bool = False,
 ) -> list[Vote]:
-    """Return the labels of a file, table or store, by where each document is; cells without a label say nothing.
+    """Return the labels of a file, table or store, by the positions of the documents; empty cells give no label.
 
     The other parameters and errors are those of ``labels.read_labels``.
     """
     if isinstance(source, str | PathLike) and is_sqlite_file(fspath(source)):
-        return list(store_votes(load_labels(source), place))
+        return list(store_votes(load_labels(source), positions))
     pairs = LabelTable.read(source).pair_rows(label_column)
-    rows, left, right = pairs.table.positions(pairs.ids, place, ignore_unknown=ignore_unknown)
+    rows, left, right = pairs.table.positions(pairs.ids, positions, ignore_unknown=ignore_unknown)
     return [
-        (one, other, pairs.row_label(row, positive).answer)
-        for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
+        (position1, position2, pairs.row_label(row, positive).answer)
+        for row, position1, position2 in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
     ]

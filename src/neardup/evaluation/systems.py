@@ -38,7 +38,7 @@ class ThresholdGrid(NamedTuple):
     #: The similarity (for a classifier, the share from ``passed_shares``) that a pair must reach at each, ascending.
     cuts: list[float]
     #: The threshold of the recipe, or the cut of the classifier.
-    own: float
+    own_threshold: float
 
 
 def parse_thresholds(thresholds: str | Sequence[float]) -> list[float]:
@@ -89,25 +89,26 @@ def recipe_grid(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
     Checksums and I-Match do not use a threshold, and Euclidean distances have no common scale, so these recipes are
     only tried with their own.
     """
-    own = float(recipe.exact_threshold)
+    own_threshold = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
-        distances = sorted({float(k) for k in range(MAX_HAMMING_DISTANCE + 1)} | {own}, reverse=True)
-        return ThresholdGrid("distance", distances, [similarity_at("hamming", distance) for distance in distances], own)
+        distances = sorted({float(k) for k in range(MAX_HAMMING_DISTANCE + 1)} | {own_threshold}, reverse=True)
+        return ThresholdGrid("distance", distances, [similarity_at("hamming", k) for k in distances], own_threshold)
     if (
         measure(recipe.measure).distance
         or recipe.features.startswith("checksum")
         or recipe.signature.startswith("imatch")
     ):
-        return ThresholdGrid("fixed", [own], [0.0], own)
-    steps = sorted({*thresholds, own})
-    return ThresholdGrid("similarity", steps, steps, own)
+        return ThresholdGrid("fixed", [own_threshold], [0.0], own_threshold)
+    steps = sorted({*thresholds, own_threshold})
+    return ThresholdGrid("similarity", steps, steps, own_threshold)
 
 
 def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> ThresholdGrid:
     """Return the probability thresholds to try with a classifier, including its own cut."""
-    own = float(classifier.probability(np.array([classifier.cut]))[0])
-    steps = sorted({*thresholds, own})
-    return ThresholdGrid("probability", steps, [(at + 1) / len(steps) for at in range(len(steps))], own)
+    own_threshold = float(classifier.probability(np.array([classifier.cut]))[0])
+    steps = sorted({*thresholds, own_threshold})
+    shares = [(at + 1) / len(steps) for at in range(len(steps))]
+    return ThresholdGrid("probability", steps, shares, own_threshold)
 
 
 def passed_shares(classifier: Classifier, grid: ThresholdGrid, scores: Floats) -> Floats:
@@ -115,7 +116,7 @@ def passed_shares(classifier: Classifier, grid: ThresholdGrid, scores: Floats) -
     probability = classifier.probability(scores)
     passed = classifier.passes(scores).astype(np.int64)
     for threshold in grid.thresholds:
-        if threshold != grid.own:
+        if threshold != grid.own_threshold:
             passed += probability >= threshold
     return np.asarray(passed / len(grid.thresholds), np.float64)
 
@@ -133,7 +134,7 @@ class System(NamedTuple):
         """The recipe and classifier that find all pairs at the loosest threshold."""
         if self.classifier is None:
             return self.recipe.changed(keep="first", threshold=self.grid.thresholds[0]), None
-        accepting = self.classifier.everything()
+        accepting = self.classifier.without_cut()
         return accepting.recipe.changed(keep="first"), accepting
 
     @property

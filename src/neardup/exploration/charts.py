@@ -9,8 +9,8 @@ from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
 from neardup.pages.charts import (
     COLOURS,
-    FAINT,
-    NOTHING,
+    FAINT_COLOUR,
+    LOG_FLOOR,
     count_axis,
     finish_chart,
     histogram,
@@ -50,10 +50,10 @@ def view_colours(views: Sequence[View]) -> list[str]:
 
 def similarity_chart(views: Sequence[View], advised: View | None = None, advice: Advice | None = None) -> Plot:
     """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at its threshold."""
-    from neardup.pages.plot import nothing
+    from neardup.pages.plot import empty_plot
 
     if not _any_shared(views):
-        return nothing(_NONE_SHARED)
+        return empty_plot(_NONE_SHARED)
     data = {"steps": _step_rows(views, advised, _bins_per_step(views)), "valley": []}
     has_advised_view = any(view is advised for view in views)
     plot: Plot = _histogram_layers(
@@ -117,11 +117,11 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
-    filled = area.encode(x=x, y=y, y2=alt.YDatum(NOTHING), color=style["color"], opacity=alt.value(0.12))
+    filled = area.encode(x=x, y=y, y2=alt.YDatum(LOG_FLOOR), color=style["color"], opacity=alt.value(0.12))
     # A line tells nothing of its steps: what does are unseen points in the middle of each.
     description = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
     layers = [
-        valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
+        valley.mark_rect(color=FAINT_COLOUR, opacity=0.16, clip=True).encode(x2="high:Q"),
         valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
         *([] if advice is None else threshold_rule(advice.threshold, threshold_name(advice))),
         # Without rows it would have no extent.
@@ -141,7 +141,7 @@ def _step_rows(views: Sequence[View], chosen: View | None, bins_per_step: int) -
         bins = list(_merge_bins(view, bins_per_step))
         for low, high, pairs in [*bins, (1.0, 1.0, bins[-1][2])]:
             step = {"low": low, "high": high, "middle": (low + high) / 2, "pairs": pairs}
-            rows.append(view_fields | step | {"shown": max(pairs, NOTHING)})
+            rows.append(view_fields | step | {"shown": max(pairs, LOG_FLOOR)})
     return rows
 
 

@@ -174,7 +174,7 @@ def choose_suspects(
     for at in np.lexsort((-sum(swapped), facts)).tolist():
         if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _MOST_SUSPECTS:
             chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
-    texts = {place: [reader.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
+    texts = {place: [reader.document(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
     return tuple(
         _example_pair(pairs, place, longest_shared(*texts[place]), survey, reader) for place in chosen.values()
     )
@@ -187,7 +187,7 @@ def _select_unlike(
     used: list[set[str]] = []
     chosen, similar_passages = [], []
     for place in places.tolist():
-        texts = [reader.shown(int(ends[place])).text for ends in pairs[:2]]
+        texts = [reader.document(int(ends[place])).text for ends in pairs[:2]]
         shared = longest_shared(*texts)
         words = set(shared.words)
         if any(len(words & previous) > _SAME_PASSAGE_SHARE * len(words | previous) for previous in used):
@@ -276,7 +276,7 @@ def _example_pair(
 ) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
-    shown = reader.shown(left), reader.shown(right)
+    shown = reader.document(left), reader.document(right)
     return ExamplePair(
         left=shown[0],
         right=shown[1],

@@ -328,7 +328,7 @@ class LargestFamilies:
                 mean=float(families.mean[number - 1]),
                 complete=int(families.pairs[number - 1]) == len(members) * (len(members) - 1) // 2,
                 ids=tuple(reader.id(place) for place in members[:_IDS_OF_FAMILY].tolist()),
-                begins=beginning(reader.shown(int(compared[0])).text),
+                begins=beginning(reader.document(int(compared[0])).text),
             )
             for number, members, compared in self._largest[:FAMILIES]
         )
@@ -342,7 +342,7 @@ class LargestFamilies:
             if left <= 0:
                 break
             self.examined_count += 1
-            texts = [reader.shown(place).text for place in compared.tolist()]
+            texts = [reader.document(place).text for place in compared.tolist()]
             left -= sum(min(len(text), LONGEST) for text in texts)
             pattern = find_pattern(texts)
             if pattern is not None:
@@ -429,7 +429,7 @@ def profile_corpus(
     documents = len(survey)
     passages = [
         Passage(
-            text=written(reader.shown(holders[0]).text, int(one.places[one.texts == holders[0]][0]), one.words),
+            text=written(reader.document(holders[0]).text, int(one.places[one.texts == holders[0]][0]), one.words),
             words=one.words,
             documents=int(copies[one.texts].sum()),
             texts=len(one.texts),
@@ -489,7 +489,7 @@ def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, 
         members = np.flatnonzero(texts == first)
         ids = tuple(reader.id(place) for place in members[:_IDS_OF_FAMILY].tolist())
         size = int(survey.text_bytes[first])
-        largest.append(CopyGroup(len(members), size, ids, beginning(reader.shown(first).text)))
+        largest.append(CopyGroup(len(members), size, ids, beginning(reader.document(first).text)))
     return Copies(
         copies=int(surplus.sum()),
         groups=int((copies > 1).sum()),

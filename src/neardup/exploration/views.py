@@ -35,7 +35,7 @@ from neardup.kernels.tables import number_keys
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.runtime import map_in_order
-from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
+from neardup.search.nearest import document_rows, document_values, empty_table, formula_code, kind_of
 
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
 BINS = 100
@@ -189,14 +189,14 @@ def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tupl
     """Return code and kind of a measure, the rows to compare, and their totals."""
     all_documents = np.ones(len(vectors.heads) - 1, np.bool_)
     if measure == "hamming" or not len(vectors.features):
-        documents, found = values_of(vectors, all_documents)
+        documents, found = document_values(vectors, all_documents)
         values, totals = np.zeros(len(all_documents), np.uint64), np.zeros(len(all_documents), np.int64)
         values[documents], totals[documents] = found, 64
         none = _postings(np.zeros(len(all_documents) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
         return (OVERLAP, COUNTS), (none, values), totals
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
-    totals = rows_of(vectors, measure, all_documents).totals
-    return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
+    totals = document_rows(vectors, measure, all_documents).totals
+    return (formula_code(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
 
 
 def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:

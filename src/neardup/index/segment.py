@@ -1,7 +1,7 @@
 """A segment of an index: documents, and arrays that find those that may match new ones.
 
 Each document is indexed by the rare-first prefix of its features, in the order of the segment's own counts: every
-document that matches it shares a feature of that prefix (``kernels.counts.write_prefixes``). Features take more space
+document that matches it shares a feature of that prefix (``search.join.find_prefixes``). Features take more space
 than text, so they are recomputed from the texts of the few candidates.
 """
 
@@ -22,7 +22,7 @@ import zstandard
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
-from neardup.kernels.counts import count_features, prefix_capacities, write_prefixes
+from neardup.kernels.counts import count_features
 from neardup.kernels.prefixes import (
     PrefixIndex,
     RankedSets,
@@ -36,7 +36,9 @@ from neardup.kernels.prefixes import (
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
+from neardup.runtime import Memory
 from neardup.search.hamming import hamming_pairs
+from neardup.search.join import JoinContext, find_prefixes
 from neardup.text.bulk import text_buffers
 
 Integers = npt.NDArray[np.int64]
@@ -45,14 +47,14 @@ Booleans = npt.NDArray[np.bool_]
 
 #: A segment ends with the document that brings it to this number of features or documents. Raising it makes queries
 #: faster, and takes 12 bytes of memory per feature while a segment is written.
-MOST_FEATURES = 1 << 25
-MOST_DOCUMENTS = 1 << 22
+MAX_FEATURES = 1 << 25
+MAX_DOCUMENTS = 1 << 22
 #: Each text is compressed alone, with a dictionary of this size, trained on this number of first texts of the segment,
 #: this number of bytes of each: as small as ten texts compressed together, but a query reads only one. Segments with
 #: fewer texts have no dictionary.
 _DICTIONARY_BYTES, _SAMPLED_TEXTS, _SAMPLED_BYTES = 1 << 15, 1 << 10, 1 << 12
 _LEVEL = 1
-_FEWEST_BITS, _MOST_BITS = 10, 26
+_MIN_BITS, _MAX_BITS = 10, 26
 _LARGEST_COUNT = 254
 #: The element types of the array files.
 _TYPES = {
@@ -140,7 +142,7 @@ class IndexPiece(NamedTuple):
 
 def is_full(features: int, documents: int) -> bool:
     """Return whether a segment of this size is full."""
-    return features >= MOST_FEATURES or documents >= MOST_DOCUMENTS
+    return features >= MAX_FEATURES or documents >= MAX_DOCUMENTS
 
 
 class SegmentWriter:
@@ -170,8 +172,8 @@ class SegmentWriter:
 
     def room(self, sizes: Integers) -> int:
         """Return how many of some documents fit into the segment, from their numbers of features."""
-        by_features = int(np.searchsorted(np.cumsum(sizes), MOST_FEATURES - self.features)) + 1
-        return min(by_features, len(sizes), MOST_DOCUMENTS - self.documents)
+        by_features = int(np.searchsorted(np.cumsum(sizes), MAX_FEATURES - self.features)) + 1
+        return min(by_features, len(sizes), MAX_DOCUMENTS - self.documents)
 
     def add(self, piece: IndexPiece) -> None:
         """Add documents."""
@@ -246,7 +248,7 @@ class SegmentWriter:
         count_features(addresses, sizes, members, shift, counts)
         # A feature that occurs once may be shared with a new document, so all features count as shared.
         counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
-        sets = _make_prefixes(features, sizes, shift, counts, self._match_rule.rule)
+        sets = _ranked_sets(features, sizes, shift, counts, self._match_rule.rule)
         lengths = np.maximum(sets.lengths, 0)
         bits = _slot_bits(int(lengths.sum()))
         index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
@@ -283,7 +285,7 @@ def _compression_dictionary(data: bytes) -> zstandard.ZstdCompressionDict | None
 
 def _slot_bits(number: int) -> int:
     """Return the number of bits that address about this number of slots."""
-    return min(max(number.bit_length() - 1, _FEWEST_BITS), _MOST_BITS)
+    return min(max(number.bit_length() - 1, _MIN_BITS), _MAX_BITS)
 
 
 def sync_file(path: str) -> FileEntry:
@@ -296,24 +298,12 @@ def sync_file(path: str) -> FileEntry:
     return FileEntry(os.path.getsize(path), digest_of(path))
 
 
-def _make_prefixes(
-    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule
+def _ranked_sets(
+    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], match_rule: Rule
 ) -> RankedSets:
-    """Return the prefixes of sets by some counts, without features that do not occur in the counts."""
-    count, rooms = len(sizes), np.empty(len(sizes), np.int64)
-    prefix_capacities(sizes, by, rooms)
-    sets = RankedSets(
-        set_addresses(features, sizes),
-        sizes,
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty((count, 8), np.uint64),
-        np.empty(count, np.int64),
-        np.empty(int(rooms.sum()), np.uint64),
-    )
-    results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    write_prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
-    return sets
+    """Return sets with their prefixes by a table of counts, without features that do not occur in the table."""
+    context = JoinContext(set_addresses(features, sizes), sizes, match_rule, 1, Memory())
+    return RankedSets(context.addresses, sizes, *find_prefixes(context, np.arange(len(sizes)), shift, counts))
 
 
 class Segment:
@@ -375,7 +365,7 @@ class Segment:
         if self._match_rule.distance >= 0:
             return self._fingerprint_candidates(block)
         shift = np.uint64(64 - (len(self.counts).bit_length() - 1))
-        sets = _make_prefixes(block.features, block.sizes, shift, self.counts, self._match_rule.rule)
+        sets = _ranked_sets(block.features, block.sizes, shift, self.counts, self._match_rule.rule)
         scratch, out = self._scratch()
         at, found = 0, [np.empty((0, 2), np.int64)]
         while at < len(block.sizes):

@@ -105,7 +105,7 @@ class KeepRanking(NamedTuple):
         return kept
 
 
-def rank_documents(representative: Integers, order: Integers, reference: int = 0) -> KeepRanking:
+def rank_documents(representative: Integers, order: Integers, reference_count: int = 0) -> KeepRanking:
     """Return the documents and representatives in keep order; the parameters are those of ``find_keepers``."""
     count = len(representative)
     places = np.empty(count, np.int64)
@@ -115,11 +115,11 @@ def rank_documents(representative: Integers, order: Integers, reference: int = 0
     firsts = np.full(count, -1, np.int64)
     # Of several assignments to one place the last one counts: here, the first document in keep order.
     firsts[nodes[::-1]] = in_order[::-1]
-    reference_nodes = int((firsts >= count - reference).sum())
+    reference_nodes = int((firsts >= count - reference_count).sum())
     return KeepRanking(places, firsts, nodes[firsts[nodes] == in_order], reference_nodes)
 
 
-def find_keepers(representative: Integers, pairs: Graph, order: Integers, reference: int = 0) -> Keepers:
+def find_keepers(representative: Integers, pairs: Graph, order: Integers, reference_count: int = 0) -> Keepers:
     """Return the keeper of each document.
 
     Parameters
@@ -130,11 +130,11 @@ def find_keepers(representative: Integers, pairs: Graph, order: Integers, refere
         The matching pairs of representatives.
     order : int64[n]
         The documents in keep order: of two that match, the earlier one is preferred.
-    reference : int
+    reference_count : int
         How many of the documents, the last ones, are of a reference: they come first in keep order and are all kept.
     """
     count = len(representative)
-    ranked = rank_documents(representative, order, reference)
+    ranked = rank_documents(representative, order, reference_count)
     keepers = Keepers(np.arange(count), np.ones(count))
     assign_keepers(
         representative,
@@ -145,17 +145,17 @@ def find_keepers(representative: Integers, pairs: Graph, order: Integers, refere
         keepers.keeper,
         keepers.similarity,
     )
-    input_count = count - reference
+    input_count = count - reference_count
     keepers.keeper[input_count:], keepers.similarity[input_count:] = np.arange(input_count, count), 1.0
     return keepers
 
 
 def find_families(
-    representative: Integers, left: Integers, right: Integers, similarity: Floats, reference: int = 0
+    representative: Integers, left: Integers, right: Integers, similarity: Floats, reference_count: int = 0
 ) -> Families:
     """Return the families: documents connected by pairs of representatives and by equal features.
 
-    The last ``reference`` documents are of a reference: pairs among them connect nothing and are not counted.
+    The last ``reference_count`` documents are of a reference: pairs among them connect nothing and are not counted.
     """
     count = len(representative)
     root = np.arange(count)
@@ -163,10 +163,10 @@ def find_families(
     rooted = np.where(representative >= 0, root[representative], np.arange(count))
     # A representative is the first of equal documents, so the smallest node of a component is its first document.
     members = np.bincount(rooted, minlength=count)
-    roots = np.flatnonzero(members[: count - reference] > 1)
+    roots = np.flatnonzero(members[: count - reference_count] > 1)
     number = np.zeros(count, np.int64)
     number[roots] = np.arange(1, len(roots) + 1)
-    weight, equal = document_pair_counts(representative, left, right, reference)
+    weight, equal = document_pair_counts(representative, left, right, reference_count)
     of_pair, of_node = number[rooted[left]], number[rooted]
     pairs = _sums(of_pair, weight, len(roots)) + _sums(of_node, equal, len(roots))
     total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
@@ -176,15 +176,15 @@ def find_families(
 
 
 def document_pair_counts(
-    representative: Integers, left: Integers, right: Integers, reference: int = 0
+    representative: Integers, left: Integers, right: Integers, reference_count: int = 0
 ) -> tuple[Integers, Integers]:
     """Return int64[k], the pairs of documents behind each pair of representatives, and int64[n], those of equal ones.
 
-    The last ``reference`` documents are of a reference: pairs among them do not count.
+    The last ``reference_count`` documents are of a reference: pairs among them do not count.
     """
     count = len(representative)
     pairs, equal = np.zeros(len(left), np.int64), np.zeros(count, np.int64)
-    for sign, first in ((1, 0), (-1, count - reference)):
+    for sign, first in ((1, 0), (-1, count - reference_count)):
         present = representative[first:]
         copies = np.bincount(present[present >= 0], minlength=count).astype(np.int64)
         pairs += sign * copies[left] * copies[right]

@@ -576,7 +576,7 @@ def double_buckets(bit, index, new_buckets):
 
 #: Columns of a plan: the least size of a row's documents, the bits of a cell, the keys that matches share, and the
 #: number of documents ever inserted.
-LEAST_SIZE, CELL_BITS, SHARED_KEYS, ENTERED = range(4)
+MIN_SIZE, CELL_BITS, SHARED_KEYS, ENTERED = range(4)
 _SIGNATURE_FACTOR = uint64(0x9E3779B97F4A7C15)
 
 
@@ -584,7 +584,7 @@ _SIGNATURE_FACTOR = uint64(0x9E3779B97F4A7C15)
 def plan_row(plan, size):
     """Return the row of the plan for documents of some size, or -1 if they are indexed by single features."""
     row = int64(-1)
-    while row + 1 < plan.shape[0] and plan[row + 1, LEAST_SIZE] <= size:
+    while row + 1 < plan.shape[0] and plan[row + 1, MIN_SIZE] <= size:
         row += 1
     return row
 
@@ -749,10 +749,10 @@ def find_candidates(order, size, rule, signatures, index, rows, bounds, slots):
     smallest = smallest_partner(rule, size)
     searches = min_hits > 0
     for row in range(plan.shape[0]):
-        low = max(plan[row, LEAST_SIZE], smallest)
+        low = max(plan[row, MIN_SIZE], smallest)
         if low > index.counters[LARGEST] or required_overlap(rule, size, low) > size:
             break
-        if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, LEAST_SIZE] <= smallest):
+        if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, MIN_SIZE] <= smallest):
             continue
         shared_keys = plan[row, SHARED_KEYS]
         if row == plan_row(plan, size):

@@ -20,7 +20,7 @@ from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import table, to_html
 from neardup.pages.page import check_drawing
-from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, bin_similarities
+from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Report, ReportLimits, bin_similarities
 from neardup.pages.sweep import shared_in_words, similarity_name
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
@@ -31,164 +31,168 @@ from neardup.search.matches import Matches
 
 
 class ReportSettings(TypedDict, total=False):
-    """What a report is called, and how much of a run it shows."""
+    """Options of a report."""
 
-    #: The heading, and the command that made it; by default the usual one, and none.
+    #: The heading, and the command line that made the run.
     title: str
     command: str
-    #: As in ``Extent``.
+    #: The fields of ``ReportLimits``.
     families: int
     cases: int
     rows: int
     seed: int
-    #: Columns of titles and times; by default they are found by their names.
+    #: Columns of titles and times; detected by their usual names.
     title_column: str
     time_column: str
 
 
-def run_report(found: Findings, summary: Mapping[str, Any], **asked: Unpack[ReportSettings]) -> Report:
-    """Return the report of a run.
-
-    The corpus is read once more, for the documents that are shown.
-    """
-    known: Mapping[str, Any] = asked
-    for name in known:
+def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[ReportSettings]) -> Report:
+    """Return the report of a run; the corpus is read once more, for the shown documents."""
+    settings: Mapping[str, Any] = options
+    for name in settings:
         if name not in ReportSettings.__annotations__:
             raise RecipeError(
                 f"{name!r} is no option of a report; its options are {', '.join(ReportSettings.__annotations__)}"
             )
-    extent = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
+    limits = ReportLimits(
+        **{field.name: settings[field.name] for field in fields(ReportLimits) if field.name in settings}
+    )
     verdicts, recipe = run_verdicts(found), found.recipe
-    material = DocumentReader(
+    reader = DocumentReader(
         found.corpus,
         found.documents.names,
         content=recipe.content,
         threads=summary["threads"],
-        title_column=asked.get("title_column", ""),
-        time_column=asked.get("time_column", ""),
+        title_column=options.get("title_column", ""),
+        time_column=options.get("time_column", ""),
     )
-    documents = _RunDocuments(found, material, listed_rows(verdicts, extent))
+    documents = _RunDocuments(found, reader, listed_rows(verdicts, limits))
     context = ReportContext(
-        title=asked.get("title") or "What was dropped, and why",
-        command=asked.get("command", ""),
+        title=options.get("title") or "What was dropped, and why",
+        command=options.get("command", ""),
         inputs=_inputs(found.corpus),
         recipe=recipe,
-        scale=found.criterion,
-        movable=found.matches.complete and has_threshold(recipe),
-        quarantined=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
+        criterion=found.criterion,
+        has_sweep=found.matches.complete and has_threshold(recipe),
+        rejected=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
         stages=list(summary["stages"]),
         facts=_facts(summary),
         versions=_versions(found),
         notes=[] if found.matches.complete else [_pair_limit_note()],
     )
     sources = ReportSources(
-        texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
+        documents=documents.documents,
+        leads=documents.leads,
+        evidence=documents.evidence,
+        matching_pairs=documents.matching_pairs,
     )
-    return build_report(verdicts, context, sources, extent, known_pairs(found))
+    return build_report(verdicts, context, sources, limits, known_pairs(found))
 
 
 def _inputs(corpus: Corpus) -> list[str]:
-    """Return what was read, and what it stood against."""
+    """Return the inputs, and the reference they were compared with."""
     if corpus.reference is None:
         return corpus.inputs
-    known = ", ".join(corpus.reference.inputs or [source.file.name for source in corpus.reference.sources])
-    return [f"{', '.join(corpus.inputs) or 'the documents'} against {known or 'a reference'}"]
+    reference = ", ".join(corpus.reference.inputs or [source.file.name for source in corpus.reference.sources])
+    return [f"{', '.join(corpus.inputs) or 'the documents'} against {reference or 'a reference'}"]
 
 
 def run_verdicts(found: Findings) -> Verdicts:
-    """Return what became of the documents of a run."""
-    goes, keeper = found.dropped_mask, found.keepers.keeper
-    marks, same = found.documents.text_digests, found.matches.representative
+    """Return the verdicts of a run."""
+    keeper, digests, representative = found.keepers.keeper, found.documents.text_digests, found.matches.representative
     return Verdicts(
         ids=found.documents.names.labels(),
-        of=np.where(goes, keeper, ORIGINAL),
+        keeper_rows=np.where(found.dropped_mask, keeper, ORIGINAL),
         similarity=found.keepers.similarity,
-        exact=(marks == marks[keeper]).all(axis=1),
-        equal=same == same[keeper],
+        exact=(digests == digests[keeper]).all(axis=1),
+        equal=representative == representative[keeper],
         present=found.documents.present,
-        connected=found.families,
-        why=_reason_numbers(found),
+        families=found.families,
+        reasons=_reason_numbers(found),
     )
 
 
 def _reason_numbers(found: Findings) -> Integers:
-    """Return the reason of each document by its number."""
+    """Return the reason of each document as an index in ``verdicts.REASONS``."""
     return np.where(found.text_copies, 1, np.where(found.feature_copies, 2, np.where(found.dropped_mask, 3, 0)))
 
 
 def known_pairs(found: Findings) -> KnownPairs:
-    """Return the pairs that a run knows: those that match, and those beyond the threshold if it looked for them."""
-    around, scale, own = found.margin, found.criterion, found.matches
-    wide = None if around is None else around.matches
-    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.relaxed_threshold)
-    count = len(every.representative)
-    matching = np.isin(every.left * count + every.right, own.left * count + own.right)
+    """Return the pairs that a run found: those that match, and those of its margin if it searched one."""
+    margin, criterion, matches = found.margin, found.criterion, found.matches
+    known, relaxed_threshold = matches, criterion.threshold
+    if margin is not None and margin.matches is not None:
+        known, relaxed_threshold = margin.matches, margin.relaxed_threshold
+    count = len(known.representative)
+    matching = np.isin(known.left * count + known.right, matches.left * count + matches.right)
     return KnownPairs(
-        left=every.left,
-        right=every.right,
-        similarity=scale.similarities(every),
-        loosest=loosest,
-        searched=every.complete,
-        note="" if wide is not None else _missing_pairs_note(found),
+        left=known.left,
+        right=known.right,
+        similarity=criterion.similarities(known),
+        relaxed_threshold=relaxed_threshold,
+        searched=known.complete,
+        note="" if known is not matches else _missing_pairs_note(found),
         matching=matching,
-        matches_at=lambda threshold: scale.reaching(every, threshold),
-        representative=every.representative,
-        order=found.documents.order,
-        reference=found.documents.names.reference_count,
-        numbers=lambda edge: _numbers_of(scale, every, edge),
+        matches_at=lambda threshold: criterion.reaching(known, threshold),
+        representative=known.representative,
+        keep_order=found.documents.order,
+        reference_count=found.documents.names.reference_count,
+        describe_counts=lambda edge: _describe_counts(criterion, known, edge),
     )
 
 
-def _numbers_of(scale: Criterion, matches: Matches, edge: int) -> str:
-    """Return what is behind the similarity of a known pair, in numbers; empty where that says nothing more."""
-    counts, unit = scale.counts(matches)
+def _describe_counts(criterion: Criterion, matches: Matches, edge: int) -> str:
+    """Return the whole numbers behind the similarity of a known pair in words; empty if they say nothing more."""
+    counts, unit = criterion.counts(matches)
     o, a, b = counts[edge].tolist()
-    if scale.measure == "hamming":
+    if criterion.measure == "hamming":
         return f"{64 - o} of 64 bits differ"
-    if scale.measure == "edit":
+    if criterion.measure == "edit":
         return f"{a - o:,} of {a:,} characters edited"
-    return shared_in_words(o, a, b) if scale.measure in SET_MEASURES and unit == 1 else ""
+    return shared_in_words(o, a, b) if criterion.measure in SET_MEASURES and unit == 1 else ""
 
 
 class _RunDocuments:
-    """The documents of a run, and why dropped ones match their keepers."""
+    """The documents of a run, and why dropped ones match their keepers: the functions of ``ReportSources``."""
 
-    def __init__(self, found: Findings, material: DocumentReader, rows: Integers) -> None:
-        self._found, self._material, self._rows = found, material, rows
+    def __init__(self, found: Findings, reader: DocumentReader, listed: Integers) -> None:
+        self._found, self._reader, self._listed = found, reader, listed
         self._edges: dict[int, int] = {}
-        self._learned: dict[int, str] = {}
+        self._classifier_evidence: dict[int, str] = {}
 
-    def texts(self, places: list[int]) -> Mapping[int, ShownDocument]:
+    def documents(self, rows: list[int]) -> Mapping[int, ShownDocument]:
         found = self._found
-        # The list of removed documents is made from the same reading.
-        self._material.load(np.unique(np.concatenate([np.array(places, np.int64), self._rows])))
-        gone = np.array([place for place in places if found.dropped_mask[place]], np.int64)
-        edges = found.edges(gone, found.keepers.keeper[gone])
-        self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
+        # One reading serves the list of dropped documents as well.
+        self._reader.load(np.unique(np.concatenate([np.array(rows, np.int64), self._listed])))
+        dropped = np.array([row for row in rows if found.dropped_mask[row]], np.int64)
+        edges = found.edges(dropped, found.keepers.keeper[dropped])
+        self._edges = dict(zip(dropped.tolist(), edges.tolist(), strict=True))
         if found.classifier is not None and found.matches.vectors is not None:
-            learned = EvidenceTable(found.classifier, found.matches.vectors, edges)
-            self._learned = {place: str(learned.evidence(at)) for at, place in enumerate(self._edges) if edges[at] >= 0}
-        return {place: self._material.shown(place) for place in places}
+            table = EvidenceTable(found.classifier, found.matches.vectors, edges)
+            self._classifier_evidence = {
+                row: str(table.evidence(at)) for at, row in enumerate(self._edges) if edges[at] >= 0
+            }
+        return {row: self._reader.document(row) for row in rows}
 
-    def words(self, places: Integers) -> Mapping[int, str]:
-        return {place: document_lead(self._material.shown(place)) for place in places.tolist()}
+    def leads(self, rows: Integers) -> Mapping[int, str]:
+        return {row: document_lead(self._reader.document(row)) for row in rows.tolist()}
 
-    def evidence(self, place: int) -> str:
-        edge = self._edges[place]
+    def evidence(self, row: int) -> str:
+        edge = self._edges[row]
         if edge == EQUAL:
-            return "equal in all that is compared"
-        if place in self._learned:
-            return f"pushed by {self._learned[place]}"
-        return _numbers_of(self._found.criterion, self._found.matches, edge)
+            return "the same features"
+        if row in self._classifier_evidence:
+            return f"mainly because of {self._classifier_evidence[row]}"
+        return _describe_counts(self._found.criterion, self._found.matches, edge)
 
-    def matching(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
+    def matching_pairs(self, documents: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
         found = self._found
         if not found.matches.complete:
             return None
-        together: dict[int, list[int]] = {}
-        for place in sorted(texts):
-            together.setdefault(int(found.keepers.keeper[place]), []).append(place)
-        pairs = [pair for members in together.values() for pair in combinations(members, 2)]
+        by_keeper: dict[int, list[int]] = {}
+        for row in sorted(documents):
+            by_keeper.setdefault(int(found.keepers.keeper[row]), []).append(row)
+        pairs = [pair for members in by_keeper.values() for pair in combinations(members, 2)]
         if not pairs:
             return set()
         edges = found.edges(*np.array(pairs, np.int64).T)
@@ -196,7 +200,7 @@ class _RunDocuments:
 
 
 def similarity_plot(found: Findings) -> Any:
-    """Return the similarities of dropped documents to their keepers as an Altair chart, which loads nothing."""
+    """Return an Altair chart of the similarities of dropped documents to their keepers; it loads nothing."""
     from neardup.pages.report_charts import similarity_chart
 
     check_drawing("a chart")
@@ -206,19 +210,18 @@ def similarity_plot(found: Findings) -> Any:
 
 
 def _missing_pairs_note(found: Findings) -> str:
-    """Return why pairs beyond the threshold are not known."""
+    """Return why pairs beyond the threshold are unknown."""
     if found.margin is not None and found.margin.note:
         return found.margin.note
     if not found.matches.complete:
         return _pair_limit_note()
-    looked = option("--report-margin 0.2", "margin=0.2")
-    return f"Pairs beyond the threshold were not looked for; {looked} looks for them."
+    return f"Pairs beyond the threshold were not searched; {option('--report-margin 0.2', 'margin=0.2')} finds them."
 
 
 def _pair_limit_note() -> str:
     return (
-        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of dropped documents with "
-        "kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
+        f"More pairs match than {option('--pairs-per-document')} allows: only those of a dropped and a kept document "
+        "are known. Other thresholds are unknown, and so are the members of a family that do not match each other."
     )
 
 
@@ -236,12 +239,14 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         "threads": f"{summary['threads']}",
     }
     if "reference" in summary:
-        known = summary["reference"]
-        facts["reference"] = f"{known['documents']:,} documents, all kept; {known['dropped']:,} dropped for one of them"
+        reference = summary["reference"]
+        facts["reference"] = (
+            f"{reference['documents']:,} documents, all kept; {reference['dropped']:,} others dropped for them"
+        )
     if summary["undecidable"]:
         facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:
-        facts["keep order"] = f"{summary['without_keep_value']:,} without a value to sort by, put last"
+        facts["keep order"] = f"{summary['without_keep_value']:,} without a value to sort by; they come last"
     if "classifier" in summary:
         known = summary["classifier"]
         cut = "no cut" if known["cut"] is None else f"score >= {known['cut']:.4g}"
@@ -263,14 +268,14 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
 
 
 def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
-    """Return a result as HTML for a notebook's cell, its texts escaped."""
-    why = _reason_numbers(found)
+    """Return a result as HTML for a notebook cell."""
+    reasons = _reason_numbers(found)
     head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     rows: list[list[object]] = [
-        [name, f"{int((why == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
+        [name, f"{int((reasons == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
     ]
     rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
-    rows += [["by", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
+    rows += [["recipe", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
     return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, left=2)}</div>'

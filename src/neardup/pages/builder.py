@@ -1,4 +1,4 @@
-"""Makes the report of a run or of a flow from its verdicts, the pairs that are known, and the documents."""
+"""Builds the report of a run or a flow from its verdicts, the known pairs and the documents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from neardup.pages.report import (
     KEPT,
     NEAR,
     Example,
-    Extent,
     Family,
     Member,
     Report,
+    ReportLimits,
     Row,
     Wording,
     bin_similarities,
@@ -43,105 +43,97 @@ from neardup.recipe import Recipe
 from neardup.search.margin import Criterion
 from neardup.version import __version__
 
-#: Texts of documents by their places; those that are not there any more are missing.
-Texts = Callable[[list[int]], Mapping[int, ShownDocument]]
-#: How the texts of documents begin, in a line, for the search, by their places; those that are not there are missing.
-Words = Callable[[Integers], Mapping[int, str]]
-#: Why a removed document matches its keeper, in a line, by its place; empty where that is not known.
-Evidence = Callable[[int], str]
-#: Which of some documents with the same keeper match each other, as pairs of places; None where that is not known.
-Matching = Callable[[Mapping[int, ShownDocument]], set[tuple[int, int]] | None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSources:
-    """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown."""
+    """Functions that return single documents by their rows; ``documents`` is called first, for all that are shown."""
 
-    texts: Texts
-    words: Words
-    evidence: Evidence
-    matching: Matching
+    #: Returns documents; those that are no longer available are missing.
+    documents: Callable[[list[int]], Mapping[int, ShownDocument]]
+    #: Returns the title or the beginning of texts, in one line; those that are not available are missing.
+    leads: Callable[[Integers], Mapping[int, str]]
+    #: Returns why a dropped document matches its keeper, in one line; empty if unknown.
+    evidence: Callable[[int], str]
+    #: Returns which documents with the same keeper match each other, as pairs of rows; None if unknown.
+    matching_pairs: Callable[[Mapping[int, ShownDocument]], set[tuple[int, int]] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
-    """The content of a report besides its verdicts."""
+    """What a report says besides its verdicts; the fields of ``Report`` have the same names."""
 
-    #: The heading, and what was typed.
+    #: The heading, and the command line.
     title: str
     command: str
     inputs: Sequence[str]
     recipe: Recipe
-    #: What decides last, and from where on.
-    scale: Criterion
-    #: Whether another threshold would change anything, and what is known says so.
-    movable: bool
-    #: How far back a flow looks; empty for a run.
+    #: The last measure to decide, and its threshold.
+    criterion: Criterion
+    #: Whether the known pairs tell what other thresholds would do.
+    has_sweep: bool
+    #: The window of a flow; empty for a run.
     window: str = ""
-    #: Whether items are compared with duplicates as well, and not with originals alone.
+    #: Whether items are compared with duplicates as well, not only with originals.
     everything: bool = False
-    #: Shown in place of a text that is no longer available.
     missing_text: str = ""
-    #: What was rejected, by reason.
-    quarantined: Sequence[tuple[str, int]] = ()
-    #: As ``Clock.stages`` has them.
+    rejected: Sequence[tuple[str, int]] = ()
     stages: Sequence[Mapping[str, Any]] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: What is sampled or cut besides what the report itself cuts.
+    #: Notes besides those on what the report itself cuts.
     notes: Sequence[str] = ()
 
 
-#: Members that are listed of a family: removed ones, and kept ones.
+#: The most dropped and kept members to list of a family.
 DROPPED_LISTED, KEPT_LISTED = 8, 4
-#: Among so many of the nearest pairs it is looked for some that are no examples of one family.
-_LOOKED_AT = 2000
-#: Characters of a title, or of how a text begins, in a list.
-_NAME = 90
+#: Examples of different families are looked for among this many pairs, the nearest to the threshold.
+_PAIRS_SCANNED = 2000
+#: Characters of a title, or of the beginning of a text, in a list.
+_LEAD_LENGTH = 90
 
 
 def document_lead(document: ShownDocument) -> str:
-    """Return a document's title, or how its text begins, for a line of a list."""
-    return clip(document.title or document.text, _NAME)
+    """Return a document's title, or the beginning of its text, for a line of a list."""
+    return clip(document.title or document.text, _LEAD_LENGTH)
 
 
 class _ListedFamily(NamedTuple):
-    """A family that is shown: its number, and the places of the members that are listed, kept ones first."""
+    """A shown family: its number, and the rows of its listed members."""
 
     number: int
-    stay: list[int]
-    go: list[int]
+    kept_rows: list[int]
+    dropped_rows: list[int]
 
 
-def _families(verdicts: Verdicts, extent: Extent) -> list[_ListedFamily]:
-    """Return the largest families, and a random spread of the others, the largest first."""
-    reported = np.bincount(verdicts.family[verdicts.before :], minlength=len(verdicts.sizes) + 1)[1:]
+def _choose_families(verdicts: Verdicts, limits: ReportLimits) -> list[_ListedFamily]:
+    """Return the largest families and some others at random, the largest first."""
+    reported = np.bincount(verdicts.family[verdicts.earlier_count :], minlength=len(verdicts.family_sizes) + 1)[1:]
     alive = np.flatnonzero(reported)
     ranked = alive[np.argsort(-reported[alive], kind="stable")]
-    rest = ranked[extent.families :]
-    drawn = np.random.default_rng(extent.seed).choice(rest, min(len(rest), extent.families // 2), replace=False)
-    shown = [*ranked[: extent.families].tolist(), *sorted(drawn.tolist(), key=lambda at: (-reported[at], at))]
-    return [_listed(verdicts, at + 1) for at in shown]
+    rest = ranked[limits.families :]
+    drawn = np.random.default_rng(limits.seed).choice(rest, min(len(rest), limits.families // 2), replace=False)
+    shown = [*ranked[: limits.families].tolist(), *sorted(drawn.tolist(), key=lambda at: (-reported[at], at))]
+    return [_listed_family(verdicts, at + 1) for at in shown]
 
 
-def _listed(verdicts: Verdicts, number: int) -> _ListedFamily:
+def _listed_family(verdicts: Verdicts, number: int) -> _ListedFamily:
     members = verdicts.members(number)
-    stays = verdicts.of[members] == ORIGINAL
+    stays = verdicts.keeper_rows[members] == ORIGINAL
     if not stays.any():
-        # What all of them go back to was repeated from elsewhere.
+        # The original of all of them is not in the report.
         stays[0] = True
     staying, going = members[stays].tolist(), members[~stays]
-    # The least similar ones are those that one doubts.
+    # The least similar ones are the most doubtful.
     doubtful = going[np.argsort(verdicts.similarity[going], kind="stable")][:DROPPED_LISTED]
     if verdicts.times is not None:
         doubtful = np.sort(doubtful)
-    keepers = {place: at for at, place in enumerate(dict.fromkeys(verdicts.of[doubtful].tolist()))}
+    keepers = {place: at for at, place in enumerate(dict.fromkeys(verdicts.keeper_rows[doubtful].tolist()))}
     ranked = sorted(staying, key=lambda place: keepers.get(place, len(keepers)))
     return _ListedFamily(number, ranked[:KEPT_LISTED], doubtful.tolist())
 
 
 class _ExamplePair(NamedTuple):
-    """A pair that is shown: places, similarity, whether it matches, and its place among the known ones or -1."""
+    """A shown pair: rows, similarity, whether it matches, and its index among the known pairs or -1."""
 
     left: int
     right: int
@@ -151,7 +143,7 @@ class _ExamplePair(NamedTuple):
 
 
 class _RankedPairs(NamedTuple):
-    """Pairs to choose from, the nearest to the threshold first."""
+    """Pairs to choose from, the nearest to the threshold first; ``edge`` has their indices among the known pairs."""
 
     left: Integers
     right: Integers
@@ -159,33 +151,33 @@ class _RankedPairs(NamedTuple):
     matches: bool
     edge: Integers
 
-    def picked(self, at: int) -> _ExamplePair:
+    def example(self, at: int) -> _ExamplePair:
         edge = int(self.edge[at])
         return _ExamplePair(int(self.left[at]), int(self.right[at]), float(self.similarity[at]), self.matches, edge)
 
 
 class _Examples(NamedTuple):
-    """The pairs that a report shows."""
+    """The pairs of a report."""
 
     matching: list[_ExamplePair]
     unmatched: list[_ExamplePair]
 
     @property
-    def every(self) -> list[_ExamplePair]:
+    def all_pairs(self) -> list[_ExamplePair]:
         return [*self.matching, *self.unmatched]
 
 
-def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_RankedPairs, _RankedPairs]:
-    """Return the pairs that match, and those that do not."""
+def _rank_pairs(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_RankedPairs, _RankedPairs]:
+    """Return the matching and the other pairs, ranked."""
     if known.matching is not None:
         return _rank_known_pairs(known, known.matching, matches=True), _rank_known_pairs(
             known, ~known.matching, matches=False
         )
-    near = verdicts.duplicates[~verdicts.exact[verdicts.duplicates] & (verdicts.of[verdicts.duplicates] >= 0)]
+    near = verdicts.duplicates[~verdicts.exact[verdicts.duplicates] & (verdicts.keeper_rows[verdicts.duplicates] >= 0)]
     near = near[np.argsort(verdicts.similarity[near], kind="stable")]
-    matching = _RankedPairs(verdicts.of[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
-    # Originals and what they nearly match of the items that they were compared with.
-    stays = verdicts.of == ORIGINAL
+    matching = _RankedPairs(verdicts.keeper_rows[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
+    # Of pairs that do not match, those of an item and an original that it was compared with.
+    stays = verdicts.keeper_rows == ORIGINAL
     return matching, _rank_known_pairs(known, stays[known.right] & (everything | stays[known.left]), matches=False)
 
 
@@ -195,23 +187,24 @@ def _rank_known_pairs(known: KnownPairs, chosen: Bools, *, matches: bool) -> _Ra
     return _RankedPairs(known.left[at], known.right[at], known.similarity[at], matches, at)
 
 
-def _examples(verdicts: Verdicts, known: KnownPairs, extent: Extent, everything: bool) -> _Examples:
-    """Choose the pairs to read: the nearest on each side, not two of one family while there are others."""
+def _choose_examples(verdicts: Verdicts, known: KnownPairs, limits: ReportLimits, everything: bool) -> _Examples:
+    """Choose the pairs to read: the nearest on each side, and two of one family only if there are no others."""
     # A document without a family is a group of its own.
     group = np.where(verdicts.family > 0, -verdicts.family, np.arange(len(verdicts)))
-    # Sides are apart from themselves only: the nearest pair of each is shown, whatever the other one shows.
+    # Each side is chosen by itself, so the nearest pair of each is shown.
     above, below = (
-        [*map(pairs.picked, _apart(pairs, extent.cases, group))] for pairs in _candidates(verdicts, known, everything)
+        [*map(pairs.example, _select_unrelated(pairs, limits.cases, group))]
+        for pairs in _rank_pairs(verdicts, known, everything)
     )
     return _Examples(above, below)
 
 
-def _apart(pairs: _RankedPairs, count: int, group: Integers) -> list[int]:
-    """Return the first of the pairs that have no family in common with others; where there are too few, any."""
+def _select_unrelated(pairs: _RankedPairs, count: int, group: Integers) -> list[int]:
+    """Return the first pairs that share no family with each other; if these are too few, the first others as well."""
     chosen: set[int] = set()
     taken: set[int] = set()
     for strict in (True, False):
-        for at in range(min(len(pairs.left), _LOOKED_AT)):
+        for at in range(min(len(pairs.left), _PAIRS_SCANNED)):
             if len(chosen) >= count:
                 break
             marks = {int(group[pairs.left[at]]), int(group[pairs.right[at]])}
@@ -221,45 +214,49 @@ def _apart(pairs: _RankedPairs, count: int, group: Integers) -> list[int]:
     return sorted(chosen)
 
 
-def listed_rows(verdicts: Verdicts, extent: Extent) -> Integers:
-    """Return the dropped documents that are listed: the latest ones of a flow, else a random part, in order."""
+def listed_rows(verdicts: Verdicts, limits: ReportLimits) -> Integers:
+    """Return the rows of the dropped documents to list: the latest ones of a flow, else a random part, in order."""
     places = verdicts.duplicates
     if verdicts.times is not None:
-        return places[len(places) - min(len(places), extent.rows) :][::-1]
-    if len(places) <= extent.rows:
+        return places[len(places) - min(len(places), limits.rows) :][::-1]
+    if len(places) <= limits.rows:
         return places
-    return np.sort(np.random.default_rng(extent.seed).choice(places, extent.rows, replace=False))
+    return np.sort(np.random.default_rng(limits.seed).choice(places, limits.rows, replace=False))
 
 
-_UNKNOWN = (
-    "Nothing is known of pairs below the threshold: a flow looks for a match, and does not find out what came nearest "
-    "to an item without one. neardup replay of the same items looks for them."
+_UNSEARCHED_NOTE = (
+    "Pairs below the threshold are unknown: a flow looks for a match, and records nothing for an item without one. "
+    "neardup replay of the same items finds them."
 )
 
 
 def build_report(
-    verdicts: Verdicts, context: ReportContext, sources: ReportSources, extent: Extent, known: KnownPairs | None = None
+    verdicts: Verdicts,
+    context: ReportContext,
+    sources: ReportSources,
+    limits: ReportLimits,
+    known: KnownPairs | None = None,
 ) -> Report:
-    """Return the report of a run or of a flow."""
-    scale, recipe = context.scale, context.recipe
-    known = known or KnownPairs.empty(scale.threshold, _UNKNOWN)
-    chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, context.everything)
-    members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
+    """Return the report of a run or a flow."""
+    criterion, recipe = context.criterion, context.recipe
+    known = known or KnownPairs.empty(criterion.threshold, _UNSEARCHED_NOTE)
+    chosen, examples = _choose_families(verdicts, limits), _choose_examples(verdicts, known, limits, context.everything)
+    members = np.array([place for one in chosen for place in (*one.kept_rows, *one.dropped_rows)], np.int64)
     sweep_result, is_flow = None, verdicts.times is not None
     words = FLOW if is_flow else BATCH
-    reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
-    if context.movable and reported:
-        bands = recipe.search == "lsh" and not scale.second
+    reported = len(verdicts) - verdicts.earlier_count if verdicts.present is None else int(verdicts.present.sum())
+    if context.has_sweep and reported:
+        bands = recipe.search == "lsh" and not criterion.second
         sweep_result = sweep_thresholds(
-            verdicts, scale, known, watched=members, everything=context.everything, whole=not bands
+            verdicts, criterion, known, watched=members, everything=context.everything, is_exact=not bands
         )
-    places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
-    places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
-    view = _ReportDocuments(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
+    places = {*members.tolist(), *(place for one in examples.all_pairs for place in one[:2])}
+    places |= {int(verdicts.keeper_rows[place]) for place in list(places) if verdicts.keeper_rows[place] >= 0}
+    view = _ReportDocuments(verdicts, criterion, known, sources, sources.documents(sorted(places)), chosen)
     if sweep_result is not None:
-        view.watch(sweep_result, members)
-    rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
-    begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
+        view.add_sweep(sweep_result, members)
+    rows, removed = listed_rows(verdicts, limits), verdicts.duplicates
+    begins, alive = sources.leads(rows), np.unique(verdicts.family[removed])
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
     against = "everything in it" if context.everything else "the originals in it"
     window = {"window": f"{context.window}; items are compared with {against}"} if context.window else {}
@@ -276,16 +273,16 @@ def build_report(
         fingerprint=recipe.fingerprint,
         versions={"neardup": __version__, **context.versions, "Python": platform.python_version()},
         reasons=_reasons(verdicts),
-        quarantined=context.quarantined,
+        rejected=context.rejected,
         similarity=bin_similarities(verdicts.similarity[removed]),
-        similarity_of=similarity_name(scale, recipe),
-        threshold=similarity_at(scale, scale.threshold),
+        similarity_name=similarity_name(criterion, recipe),
+        threshold=similarity_at(criterion, criterion.threshold),
         families=[view.family(listed) for listed in chosen],
         families_total=int((alive > 0).sum()),
-        largest_family=int(verdicts.sizes[alive[alive > 0] - 1].max(initial=0)),
+        largest_family=int(verdicts.family_sizes[alive[alive > 0] - 1].max(initial=0)),
         matching_examples=[view.example(pair) for pair in examples.matching],
         unmatched_examples=[view.example(pair) for pair in examples.unmatched],
-        unknown=known.note,
+        missing_pairs_note=known.note,
         sweep=sweep_result.sweep if sweep_result else None,
         pair_similarity=bin_similarities(similar) if known.searched else (),
         stages=context.stages,
@@ -305,7 +302,7 @@ def build_report(
         notes=[
             *_empty_input_notes(context, words, reported),
             *context.notes,
-            *_notes(verdicts, context, extent, len(chosen)),
+            *_notes(verdicts, context, limits, len(chosen)),
         ],
         wording=words,
         lags=duplicate_lags(verdicts),
@@ -316,13 +313,13 @@ def build_report(
 def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     places = verdicts.duplicates
     exact, equal = verdicts.exact[places], verdicts.equal[places] & ~verdicts.exact[places]
-    why = np.where(exact, 1, np.where(equal, 2, 3)) if verdicts.why is None else verdicts.why[places]
-    keeper = "a keeper" if verdicts.times is None else "an item that the window held"
-    before = "a document before it" if verdicts.times is None else "the item it repeats"
+    why = np.where(exact, 1, np.where(equal, 2, 3)) if verdicts.reasons is None else verdicts.reasons[places]
+    keeper = "its keeper" if verdicts.times is None else "an item in the window"
+    before = "an earlier document" if verdicts.times is None else "the item it repeats"
     meanings = (
-        f"the text equals that of {before}, byte for byte",
-        f"other bytes, but nothing that is compared differs from {before}",
-        f"differs in what is compared, and matches {keeper}",
+        f"the same text as {before}, byte for byte",
+        f"other bytes, but the same features as {before}",
+        f"other features, but similar enough to {keeper}",
     )
     return [
         (name, int((why == at).sum()), meaning)
@@ -331,31 +328,31 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
 
 
 def _empty_input_notes(context: ReportContext, words: Wording, reported: int) -> list[str]:
-    """Return that nothing came, where that is so."""
-    if reported or context.quarantined:
+    """Return a note if there was no input."""
+    if reported or context.rejected:
         return []
     return ["The input had no document." if words is BATCH else "No item arrived."]
 
 
-def _notes(verdicts: Verdicts, context: ReportContext, extent: Extent, shown: int) -> list[str]:
-    """Return what a reader of the page must know: what is sampled or cut."""
+def _notes(verdicts: Verdicts, context: ReportContext, limits: ReportLimits, shown: int) -> list[str]:
+    """Return notes on what is sampled or cut."""
     found, words = [], FLOW if verdicts.times is not None else BATCH
     families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
     if shown < families:
         found.append(
-            f"{shown:,} of {families:,} families are shown: the {extent.families:,} largest and a random "
-            f"{shown - extent.families:,} of the others ({option('--report-families', 'families')})."
+            f"{shown:,} of {families:,} families are shown: the {limits.families:,} largest and a random "
+            f"{shown - limits.families:,} of the others ({option('--report-families', 'families')})."
         )
-    if verdicts.sizes.max(initial=0) > DROPPED_LISTED + 1:
+    if verdicts.family_sizes.max(initial=0) > DROPPED_LISTED + 1:
         found.append(
-            f"Up to {KEPT_LISTED} {words.kept} and {DROPPED_LISTED} {words.gone} {words.documents} of a family are "
+            f"Up to {KEPT_LISTED} {words.kept} and {DROPPED_LISTED} {words.dropped} {words.documents} of a family are "
             f"listed, those least similar to their {words.keeper}."
             if words is BATCH
-            else f"At most {DROPPED_LISTED} duplicates of a family are listed, those least like what they repeat."
+            else f"Up to {DROPPED_LISTED} duplicates of a family are listed, those least similar to their originals."
         )
     removed = len(verdicts.duplicates)
-    if removed > extent.rows:
-        some = f"{extent.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
+    if removed > limits.rows:
+        some = f"{limits.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
         every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
         found.append(
             f"The list of dropped documents holds a random {some}; {every}."
@@ -364,47 +361,57 @@ def _notes(verdicts: Verdicts, context: ReportContext, extent: Extent, shown: in
         )
     if words is FLOW and not context.everything:
         found.append(
-            "A flow does not compare duplicates with each other. Those that are listed with one original were compared "
-            "for this page."
+            "A flow does not compare duplicates with each other. Those listed with the same original were compared for "
+            "this page."
         )
     return found
 
 
 class _ReportDocuments:
-    """Shows families and pairs, with their texts where those are still there."""
+    """Builds the entries of families and pairs, with texts if they are still available."""
 
     def __init__(
         self,
         verdicts: Verdicts,
-        scale: Criterion,
+        criterion: Criterion,
         known: KnownPairs,
         sources: ReportSources,
         texts: Mapping[int, ShownDocument],
         chosen: Sequence[_ListedFamily],
     ) -> None:
-        self._verdicts, self._scale, self._known, self._sources, self._texts = verdicts, scale, known, sources, texts
-        # Of all families at once, for each question may cost an index.
-        asked = [place for one in chosen for place in one.go if len(one.go) > 1]
-        self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
+        self._verdicts, self._criterion, self._known, self._sources, self._texts = (
+            verdicts,
+            criterion,
+            known,
+            sources,
+            texts,
+        )
+        # All families at once, because each call may build an index.
+        rows = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
+        self._matching = sources.matching_pairs({row: texts[row] for row in rows if row in texts})
         self._dropped_at: dict[int, str] = {}
 
-    def watch(self, sweep_result: SweepResult, members: Integers) -> None:
-        """Say from now on what other thresholds would do to these documents."""
-        self._dropped_at = dict(zip(members.tolist(), map(_states, sweep_result.dropped.T), strict=True))
+    def add_sweep(self, sweep_result: SweepResult, members: Integers) -> None:
+        """Add what other thresholds would do to these documents."""
+        self._dropped_at = dict(zip(members.tolist(), map(_drop_string, sweep_result.dropped.T), strict=True))
 
     def family(self, listed: _ListedFamily) -> Family:
         """Return a family with its listed members."""
-        verdicts, unmatched = self._verdicts, self._unmatched(listed.go)
-        members = [self._member(place, (unmatched or {}).get(place, [])) for place in (*listed.stay, *listed.go)]
-        places, connected, at = verdicts.members(listed.number), verdicts.connected, listed.number - 1
-        repeated, count = places[verdicts.of[places] != ORIGINAL], len(places)
-        equal = verdicts.equal[repeated] if verdicts.why is None else verdicts.why[repeated] < REASONS.index(NEAR)
+        verdicts, unmatched = self._verdicts, self._unmatched(listed.dropped_rows)
+        members = [
+            self._member(place, (unmatched or {}).get(place, [])) for place in (*listed.kept_rows, *listed.dropped_rows)
+        ]
+        places, connected, at = verdicts.members(listed.number), verdicts.families, listed.number - 1
+        repeated, count = places[verdicts.keeper_rows[places] != ORIGINAL], len(places)
+        equal = (
+            verdicts.equal[repeated] if verdicts.reasons is None else verdicts.reasons[repeated] < REASONS.index(NEAR)
+        )
         family = Family(
             number=listed.number,
             documents=count,
             kept=count - len(repeated),
             members=members,
-            # A text that has left is called by one that repeats it.
+            # If the text of the original is not available, that of a duplicate names the family.
             lead=next(filter(None, (document_lead(member.document) for member in members)), ""),
             equal=bool(equal.all()),
             smallest=float(verdicts.similarity[repeated].min() if connected is None else connected.smallest[at]),
@@ -419,33 +426,33 @@ class _ReportDocuments:
         return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == every)
 
     def _shown(self, place: int) -> ShownDocument:
-        shown = self._texts.get(place) or ShownDocument(self._verdicts.id(place), "", "", gone=True)
+        shown = self._texts.get(place) or ShownDocument(self._verdicts.id(place), "", "", is_missing=True)
         times = self._verdicts.times
         return shown if times is None else shown._replace(time=format_time(int(times[place])))
 
     def _member(self, place: int, unmatched: Sequence[int]) -> Member:
         verdicts, dropped_at = self._verdicts, self._dropped_at.get(place, "")
-        other = int(verdicts.of[place])
+        other = int(verdicts.keeper_rows[place])
         if other == ORIGINAL:
-            return Member(document=self._shown(place), why=KEPT, dropped_at=dropped_at)
+            return Member(document=self._shown(place), reason=KEPT, dropped_at=dropped_at)
         return Member(
             document=self._shown(place),
-            why=verdicts.reason(place),
-            keeper=ShownDocument(verdicts.keeper(place), "", "", gone=True)
+            reason=verdicts.reason(place),
+            keeper=ShownDocument(verdicts.keeper(place), "", "", is_missing=True)
             if other == ELSEWHERE
             else self._shown(other),
             similarity=float(verdicts.similarity[place]),
-            to_keeper=verdicts.to_keeper(place),
+            keeper_reason=verdicts.keeper_reason(place),
             evidence=self._sources.evidence(place),
             unmatched_ids=[verdicts.id(one) for one in unmatched],
             dropped_at=dropped_at,
         )
 
     def _unmatched(self, members: Sequence[int]) -> dict[int, list[int]] | None:
-        """Return for each dropped document those with the same keeper that do not match it; None if unknown."""
+        """Return for each dropped document the rows with the same keeper that do not match it; None if unknown."""
         if self._matching is None:
             return None
-        of, known = self._verdicts.of, [place for place in members if place in self._texts]
+        of, known = self._verdicts.keeper_rows, [place for place in members if place in self._texts]
         unmatched: dict[int, list[int]] = {place: [] for place in members}
         for one, other in combinations(known, 2):
             if of[one] == of[other] and (min(one, other), max(one, other)) not in self._matching:
@@ -455,15 +462,19 @@ class _ReportDocuments:
 
     def example(self, pair: _ExamplePair) -> Example:
         """Return two documents to read side by side."""
-        scale, known = self._scale, self._known
-        what = threshold_name(scale)
-        value = format_similarity(what, pair.similarity, distance=scale.distance)
-        numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 and what != BITS else ""
+        criterion, known = self._criterion, self._known
+        what = threshold_name(criterion)
+        value = format_similarity(what, pair.similarity, distance=criterion.distance)
+        numbers = (
+            known.describe_counts(pair.edge)
+            if known.describe_counts is not None and pair.edge >= 0 and what != BITS
+            else ""
+        )
         alike = f"{value} apart" if what == BITS else f"{what} {value}"
         head = f"{alike}: {'a match' if pair.matches else 'no match'}"
         said = "; ".join(filter(None, (head, numbers)))
         return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said)
 
 
-def _states(column: Bools) -> str:
+def _drop_string(column: Bools) -> str:
     return "".join("01"[state] for state in column.astype(int).tolist())

@@ -1,4 +1,4 @@
-"""Charts that pages have in common, as Altair and Vega-Lite. The page itself decides on fonts and on dark or light."""
+"""Charts for pages, as Altair and Vega-Lite; the page itself sets fonts, and colours for dark and light."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import altair as alt
 
-#: Legible on white and on near-black; where colours alone would tell things apart, `SHAPES` do so, too.
+#: Legible on white and on near-black; `SHAPES` tell points apart without colours.
 COLOURS = (
     "#3f76d9",
     "#d9622b",
@@ -24,16 +24,16 @@ COLOURS = (
     "#9a5a3c",
 )
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-#: What is only there to compare with.
-FAINT = "#8c8c8c"
-#: Whether a mark on an axis is a power of ten, as Vega has it.
-_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
-#: The lowest line of a logarithmic axis, for a logarithm of nothing.
-NOTHING = 0.5
-#: So many marks an axis of counts has, about.
-_MARKS = 6
-#: What a mark on an axis of times says, as Vega has it.
-_TIME = (
+#: The colour of what only serves comparison.
+FAINT_COLOUR = "#8c8c8c"
+#: A Vega expression: whether a tick is a power of ten.
+_IS_POWER_OF_TEN = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+#: The lowest value of a logarithmic axis of counts; it stands for 0.
+LOG_FLOOR = 0.5
+#: The approximate number of ticks of an axis of counts.
+_TICK_COUNT = 6
+#: A Vega expression: the label of a tick on an axis of times.
+_TIME_LABEL = (
     "utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') "
     ": utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') "
     ": utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %d') "
@@ -42,9 +42,9 @@ _TIME = (
 
 
 def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
-    """Return the Vega-Lite of a chart, as wide as its place; ``height`` is in pixels.
+    """Return the Vega-Lite of a chart that fills the width of its element; ``height`` is in pixels.
 
-    It has the parameter ``highlight``, which a page's legend sets.
+    The legend of a page sets its parameter ``highlight``.
     """
     import altair as alt
 
@@ -52,27 +52,27 @@ def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
         width="container", height=height, autosize={"type": "fit", "contains": "padding"}
     )
     specification: dict[str, Any] = whole.to_dict()
-    # The page's own style decides on colours and sizes, and nothing is to be fetched.
+    # The page's style sets colours and sizes, and a schema would be an address to fetch.
     return {key: value for key, value in specification.items() if key not in ("config", "$schema")}
 
 
 def log_axis(**options: Any) -> alt.Axis:
-    """Return the axis of a logarithmic scale, whose lines between the powers of ten are faint."""
+    """Return the axis of a logarithmic scale with faint lines between the powers of ten."""
     import altair as alt
 
-    strength = {"condition": {"test": _POWER, "value": 0.8}, "value": 0.2}
+    strength = {"condition": {"test": _IS_POWER_OF_TEN, "value": 0.8}, "value": 0.2}
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
 
 def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
-    """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
+    """Return a logarithmic axis of counts that begins at one half, so that a count of one is visible.
 
-    Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too. The
-    axis ends with a mark, the first of these three that is not below ``most``.
+    The ticks are powers of ten, and if ``most``, the highest count, is below 100, also twice and five times these. The
+    axis ends with a tick: the first such number that is at least ``most``.
     """
     import altair as alt
 
-    scale = alt.Scale(type="log", domainMin=NOTHING)
+    scale = alt.Scale(type="log", domainMin=LOG_FLOOR)
     if not most:
         marks = [10.0**power for power in range(-3, 13)]
     else:
@@ -80,12 +80,12 @@ def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
         fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
         top = next(mark for mark in fine if mark >= most)
         marks = [mark for mark in (powers if len(powers) > 2 else fine) if mark < top] + [top]
-        scale = alt.Scale(type="log", domain=[NOTHING, top])
+        scale = alt.Scale(type="log", domain=[LOG_FLOOR, top])
     return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
 
 
 def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
-    """Return an axis of similarities, or thresholds of one, up to 1, with a mark at each step."""
+    """Return an axis of similarities, or thresholds of one, up to 1, with a tick at each step."""
     import altair as alt
 
     lowest = int(lowest / step + 1e-9) * step if lowest else 0.0
@@ -95,7 +95,7 @@ def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0, step: 
 
 
 def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
-    """Return what is shown of a mark when the pointer is on it: by the column, its format and what it is called."""
+    """Return the tooltip of a mark: for each column its format, empty for texts, and its title."""
     import altair as alt
 
     return [
@@ -105,7 +105,7 @@ def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
 
 
 def histogram(rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
-    """Return bars from ``low`` to ``high`` on one axis and from ``none`` to a count on the other."""
+    """Return bars from ``low`` to ``high`` on the x axis and from ``none`` to a count on the y axis."""
     import altair as alt
 
     bars = alt.Chart(alt.Data(values=list(rows))).mark_rect(stroke=None, color=COLOURS[0])
@@ -115,7 +115,7 @@ def histogram(rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Se
 def line(
     rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip], colour: str = COLOURS[0]
 ) -> list[alt.Chart]:
-    """Return a line, and the unseen points on it that say what they are."""
+    """Return a line, and invisible points on it that carry the tooltips."""
     import altair as alt
 
     base = alt.Chart(alt.Data(values=list(rows))).encode(x=x, y=y)
@@ -123,7 +123,7 @@ def line(
 
 
 def hover_marks(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int = 160) -> alt.Chart:
-    """Return marks that nobody sees and the pointer finds, in the places of those of a chart."""
+    """Return invisible marks at those of a chart, which carry the tooltips."""
     import altair as alt
 
     hidden = {"opacity": alt.value(0), "strokeWidth": alt.value(0)}
@@ -150,9 +150,9 @@ def bars(
 def color_scale(
     names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True, **options: Any
 ) -> dict[str, Any]:
-    """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
+    """Return a scale that gives each name its own colour, or shape, with a legend above the chart.
 
-    The ``marks`` are colours, or `SHAPES`; they come round again where there are more names.
+    The ``marks`` are colours, or `SHAPES`; they repeat if there are more names.
     """
     import altair as alt
 
@@ -162,14 +162,14 @@ def color_scale(
 
 
 def dashed_rules(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """Return dashed rules of what is only there to compare with; the axis is given later."""
+    """Return dashed rules for comparison; the caller encodes their axis."""
     import altair as alt
 
-    return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5)
+    return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT_COLOUR, strokeDash=[5, 4], strokeWidth=1.5)
 
 
 def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[alt.Chart]:
-    """Return a dashed rule at a threshold, with its name beside it, near the axis where ``low``."""
+    """Return a dashed rule at a threshold, with its name beside it, near the x axis if ``low``, else at the top."""
     import altair as alt
 
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
@@ -181,7 +181,7 @@ def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[al
 
 
 def bit_axis(name: str, title: str, most: int) -> alt.X:
-    """Return an axis of numbers of bits that differ, from ``most`` down to none: what is alike stands on the right."""
+    """Return an axis of differing bits from ``most`` down to 0, so that similar pairs stand on the right."""
     import altair as alt
 
     scale = alt.Scale(domain=[most + 0.5, -0.5], nice=False, zero=False)
@@ -192,7 +192,7 @@ def bit_axis(name: str, title: str, most: int) -> alt.X:
 
 
 def slider_rule(at: str = "cut") -> alt.Chart:
-    """Return a rule at the chart's parameter ``cut``, which a slider moves, or at what is calculated of it."""
+    """Return a rule at the parameter ``cut``, which a slider sets, or at an expression of it."""
     import altair as alt
 
     data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at=at)
@@ -200,16 +200,16 @@ def slider_rule(at: str = "cut") -> alt.Chart:
 
 
 def count_axis(most: float, **options: Any) -> alt.Axis:
-    """Return the axis of counts up to ``most``, each of its numbers whole and written in full."""
+    """Return the axis of counts up to ``most``, with whole numbers written in full."""
     import altair as alt
 
-    # A step of one is the least: few numbers are all marked.
-    marks = {"values": list(range(int(most) + 1))} if most < _MARKS else {"tickCount": _MARKS}
+    # Vega would put fractions between few numbers.
+    marks = {"values": list(range(int(most) + 1))} if most < _TICK_COUNT else {"tickCount": _TICK_COUNT}
     return alt.Axis(**({"format": ",d"} | marks | options))
 
 
 def time_axis() -> alt.Axis:
-    """Return the axis of times, which are UTC: by hours and minutes within a day, else by the date."""
+    """Return an axis of times in UTC: hours and minutes within a day, otherwise dates."""
     import altair as alt
 
-    return alt.Axis(labelExpr=_TIME)
+    return alt.Axis(labelExpr=_TIME_LABEL)

@@ -1,4 +1,4 @@
-"""Two texts side by side: what they have in common, what differs, and how a page shows it."""
+"""What two texts have in common, and what differs."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
 
 class ShownDocument(NamedTuple):
-    """A document as it is shown; title and time are empty where there is none.
+    """A document as pages show it; title and time are empty if it has none.
 
-    ``gone`` says that its text is not there any more.
+    ``is_missing``: its text is no longer available.
     """
 
     id: str
     title: str
     text: str
     time: str = ""
-    gone: bool = False
+    is_missing: bool = False
 
     def as_dict(self) -> dict[str, str]:
-        """Return what is known of it, for JSON."""
+        """Return id, title, text and time for JSON."""
         return {"id": self.id, "title": self.title, "text": self.text, "time": self.time}
 
 
-#: What between two words says nothing of a difference.
-_STYLE = str.maketrans("", "", ".,;:'\"`-()[]“”‘’„«»–—…。、，；：「」（）")
+#: Signs between words that are style, and make no difference.
+_STYLE_SIGNS = str.maketrans("", "", ".,;:'\"`-()[]“”‘’„«»–—…。、，；：「」（）")
 _MINUS = re.compile(r"[^-−–][-−–]$")
-#: So much of a text says how it is written.
-_DIRECTION = 4_000
+#: Characters that the direction of a text is detected in.
+_DIRECTION_LENGTH = 4_000
 
 
 def text_direction(text: str) -> str:
-    """Return whether a text is mostly written from the right, from the left, or has nothing that says so."""
-    kinds = [unicodedata.bidirectional(one) for one in text[:_DIRECTION]]
+    """Return the direction of most letters of a text: rtl or ltr; auto if it has none."""
+    kinds = [unicodedata.bidirectional(one) for one in text[:_DIRECTION_LENGTH]]
     right, left = sum(kind in ("R", "AL") for kind in kinds), kinds.count("L")
     return "rtl" if right > left else "ltr" if left else "auto"
 
 
 def sign_between(gap: str, before: str, after: str) -> str:
-    """Return what between two characters says something: not style, but what makes another number of digits."""
+    """Return what between two characters has a meaning: not style, but a minus, a currency or a decimal point."""
     if before.isdigit() and after.isdigit() and not any(map(str.isspace, gap)):
         return gap
     minus = after.isdigit() and _MINUS.search(gap) is not None
-    return ("-" if minus else "") + "".join(gap.split()).translate(_STYLE)
+    return ("-" if minus else "") + "".join(gap.split()).translate(_STYLE_SIGNS)
 
 
-#: So many equal words in a row are never chance.
-_CERTAIN = 5
-#: A run of equal words this many times shorter than the changes on both sides of it is chance.
-_LONGER = 3
-#: How far an insertion is moved, in words.
-_SLIDE = 200
-#: What ends a sentence.
-ENDS = re.compile(f"[{re.escape(ASCII_TERMINATORS + TERMINATORS)}]")
+#: This many consecutive equal words are never chance.
+_FEWEST_CERTAIN = 5
+#: A run of equal words that is this many times shorter than the changes on both sides is chance.
+_CHANCE_RATIO = 3
+#: The most words to move an insertion by.
+_LONGEST_SLIDE = 200
+#: The end of a sentence.
+SENTENCE_END = re.compile(f"[{re.escape(ASCII_TERMINATORS + TERMINATORS)}]")
 
 
 class Mark(IntEnum):
-    """What is said of a word, or of what stands between two equal words and differs."""
+    """The mark of a word, or of the different signs between two equal words."""
 
     EQUAL = 0
     CHANGED = 1
@@ -75,22 +75,22 @@ class Differences(NamedTuple):
 
     left: list[Token]
     right: list[Token]
-    #: The runs of equal words, in the order of both texts; the last one is empty and stands at the ends.
+    #: The runs of equal words, in the order of both texts; an empty one at the ends comes last.
     blocks: list[MatchingBlock]
-    #: A ``Mark`` for each word.
+    #: The ``Mark`` of each word.
     left_marks: bytearray
     right_marks: bytearray
 
 
 def compare_texts(left: str, right: str) -> Differences:
-    """Compare two texts word by word; a word is what the normalizer ``words`` makes one.
+    """Compare two texts by the words of the normalizer ``words``.
 
-    Few equal words between long differences are chance and count as different (``text.alignment.matching_blocks``).
+    A few equal words between long differences are chance and count as different (``text.alignment.matching_blocks``).
     """
     sides = tokens(left), tokens(right)
     words = [[token.text for token in side] for side in sides]
-    blocks = _without_chance(matching_blocks(words[0], words[1]), len(words[0]), len(words[1]))
-    blocks = _slid(blocks, words, (left, right), sides)
+    blocks = _drop_chance_blocks(matching_blocks(words[0], words[1]), len(words[0]), len(words[1]))
+    blocks = _slide_insertions(blocks, words, (left, right), sides)
     marks = bytearray([Mark.CHANGED]) * len(words[0]), bytearray([Mark.CHANGED]) * len(words[1])
     for block in blocks:
         for side, begin in zip(marks, block[:2], strict=True):
@@ -98,23 +98,23 @@ def compare_texts(left: str, right: str) -> Differences:
     return Differences(*sides, blocks, *marks)
 
 
-def _without_chance(blocks: list[MatchingBlock], left: int, right: int) -> list[MatchingBlock]:
-    """Return the blocks without those that are short beside the changes around them, and an empty one at the ends."""
+def _drop_chance_blocks(blocks: list[MatchingBlock], left: int, right: int) -> list[MatchingBlock]:
+    """Return the blocks that are long compared with the changes around them, and an empty one at the ends."""
     kept = [MatchingBlock(0, 0, 0)]
     end = MatchingBlock(left, right, 0)
     for block, after in pairwise([*blocks, end]):
-        changes = _between(kept[-1], block), _between(block, after)
-        if block.length >= _CERTAIN or block.length * _LONGER > min(changes):
+        changes = _gap_length(kept[-1], block), _gap_length(block, after)
+        if block.length >= _FEWEST_CERTAIN or block.length * _CHANCE_RATIO > min(changes):
             kept.append(block)
     return [*kept[1:], end]
 
 
-def _slid(
+def _slide_insertions(
     blocks: list[MatchingBlock], words: list[list[str]], texts: tuple[str, str], sides: tuple[list[Token], list[Token]]
 ) -> list[MatchingBlock]:
-    """Return the blocks with insertions moved to where a line or sentence begins, if the same words allow it.
+    """Return the blocks with insertions moved to the beginning of a line or sentence, if repeated words allow it.
 
-    Of "a b. a c." one may take out "a b." as well as "b. a"; only the first is what somebody did.
+    "a c." becomes "a b. a c." by inserting "a b." or "b. a"; the first is what a writer does.
     """
     found = list(blocks)
     for at in range(len(found) - 1):
@@ -124,25 +124,27 @@ def _slid(
         if len(inserted) != 1:
             continue
         side = inserted[0]
-        begin, end, own = ends[side], after[side], words[side]
-        most = min(before.length, _SLIDE), min(after.length, _SLIDE)
-        back = next((step for step in range(most[0]) if own[begin - 1 - step] != own[end - 1 - step]), most[0])
-        ahead = next((step for step in range(most[1]) if own[begin + step] != own[end + step]), most[1])
+        begin, end, inserted_words = ends[side], after[side], words[side]
+        most_back, most_ahead = min(before.length, _LONGEST_SLIDE), min(after.length, _LONGEST_SLIDE)
+        back = next(
+            (i for i in range(most_back) if inserted_words[begin - 1 - i] != inserted_words[end - 1 - i]), most_back
+        )
+        ahead = next((i for i in range(most_ahead) if inserted_words[begin + i] != inserted_words[end + i]), most_ahead)
         steps = sorted(range(-back, ahead + 1), key=abs)
-        best = max(steps, key=lambda step: _begins(texts[side], sides[side], begin + step))
+        best = max(steps, key=lambda step: _boundary_rank(texts[side], sides[side], begin + step))
         found[at] = before._replace(length=before.length + best)
         found[at + 1] = MatchingBlock(after.left + best, after.right + best, after.length - best)
     return [*(block for block in found if block.length), blocks[-1]]
 
 
-def _begins(text: str, words: list[Token], word: int) -> int:
-    """Return how much a word looks like a beginning: of a line, of a sentence, of a part of one."""
+def _boundary_rank(text: str, words: list[Token], word: int) -> int:
+    """Return the rank of the boundary before a word: 3 for a line, 2 for a sentence, 1 for a sign, 0 for none."""
     gap = text[words[word - 1].end : words[word].start] if 0 < word < len(words) else "\n"
     if "\n" in gap:
         return 3
-    return 2 if ENDS.search(gap) else int(bool(gap.strip()))
+    return 2 if SENTENCE_END.search(gap) else int(bool(gap.strip()))
 
 
-def _between(one: MatchingBlock, other: MatchingBlock) -> int:
-    """Return how many words lie between two blocks, on the side where they are more."""
+def _gap_length(one: MatchingBlock, other: MatchingBlock) -> int:
+    """Return the number of words between two blocks, on the side with more of them."""
     return max(other.left - one.left - one.length, other.right - one.right - one.length)

@@ -1,4 +1,4 @@
-"""Two texts side by side in a page: HTML that needs no script, with what differs marked."""
+"""Two texts side by side in a page, with the differences marked: HTML that needs no script."""
 
 from __future__ import annotations
 
@@ -14,45 +14,44 @@ from neardup.text.alignment import MatchingBlock
 from neardup.text.normalize import Token
 
 _SIDES = ("left", "right")
-#: A word takes the place of so many characters, and what is longer that of several words. One row is always shown, with
-#: the room of so many words at least.
-_A_WORD, _LEAST = 12, 40
-#: Characters of a title, and of one that a screen reader says.
-_TITLE, _SPOKEN = 300, 100
-_KINDS: dict[int, str] = {Mark.CHANGED: "changed", Mark.BETWEEN: "between"}
+#: Longer words count as several words. The first row is always shown, with room for at least this many words.
+_CHARACTERS_PER_WORD, _LEAST_ROOM = 12, 40
+#: Characters of a title, and of one for screen readers.
+_TITLE_LENGTH, _SPOKEN_TITLE_LENGTH = 300, 100
+_MARK_CLASSES: dict[int, str] = {Mark.CHANGED: "changed", Mark.BETWEEN: "between"}
 
 
 def side_by_side(left: ShownDocument, right: ShownDocument, *, words: int = 400, head: str = "") -> Html:
-    """Return two documents side by side, what differs marked, long equal stretches folded.
+    """Return two documents side by side, with differences marked and long equal passages folded.
 
-    So many ``words`` of each are in the page, fewer where they are long, and where others are left out it says how
-    many; ``head`` stands above.
+    The page has up to ``words`` words of each, fewer if they are long, and counts what it leaves out; ``head`` stands
+    above.
     """
     view = build_view(left, right)
-    body = "".join(_parts(_fit_to_words(view, words)))
+    body = "".join(_render_parts(_fit_to_words(view, words)))
     title = f'<p class="said">{to_html(head)}</p>' if head else ""
-    # A title beside none differs in all words, which says nothing.
-    titled = bool(left.title and right.title)
-    heads = "".join(_head(shown, view, at, marked=titled) for at, shown in enumerate((left, right)))
-    label = escape(" beside ".join(clip(one.title or one.id, _SPOKEN) for one in (left, right)))
+    # If only one document has a title, all its words would be marked.
+    both_titled = bool(left.title and right.title)
+    heads = "".join(_document_head(shown, view, at, marked=both_titled) for at, shown in enumerate((left, right)))
+    label = escape(" beside ".join(clip(one.title or one.id, _SPOKEN_TITLE_LENGTH) for one in (left, right)))
     return Html(
         f'<div class="pair" role="group" aria-label="{label}">{title}<div class="row heads">{heads}</div>{body}</div>'
     )
 
 
-#: Characters of each part of a document that a search looks through.
-_SEARCHED = 2_000
+#: Characters of id, title and text that the search field searches.
+_SEARCHED_LENGTH = 2_000
 
 
 def pair_fold(summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", opened: bool = False) -> Html:
-    """Return two documents side by side that are shown once a summary is pressed; a search finds their words."""
+    """Return a fold with two documents side by side; the search field finds their words."""
     parts = (part for shown in (left, right) for part in (shown.id, shown.title, shown.text))
-    searched = " ".join(part[:_SEARCHED] for part in parts)
+    searched = " ".join(part[:_SEARCHED_LENGTH] for part in parts)
     return fold(summary, side_by_side(left, right, head=head), opened=opened, searched=searched)
 
 
 class _Cells(NamedTuple):
-    """A row as HTML, its words on each side, and how much room it takes."""
+    """A row as HTML, its words on each side, and the room that it takes, in words."""
 
     html: str
     words: tuple[int, int]
@@ -60,7 +59,7 @@ class _Cells(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Rows of a group, and how many words of each side do not fit after them."""
+    """The rows of a group that fit, and the number of words of each side that do not."""
 
     rows: list[_Cells]
     folded: bool
@@ -69,7 +68,7 @@ class _Part(NamedTuple):
 
 
 def _fit_to_words(view: View, words: int) -> list[_Part]:
-    """Return the groups cut to so many words together: of what is folded first, then from the end; one row stays."""
+    """Return the groups cut to this many words in all: folded ones first, then from the end; one row stays."""
     parts: dict[int, _Part] = {}
     room = words
     for at, group in sorted(enumerate(view.groups), key=lambda one: (one[1].folded, one[0])):
@@ -89,8 +88,8 @@ def _fit_to_words(view: View, words: int) -> list[_Part]:
     return [parts[at] for at in range(len(parts))]
 
 
-def _parts(parts: Sequence[_Part]) -> Iterator[str]:
-    """Yield the rows of each part, and between them a line for what is left out."""
+def _render_parts(parts: Sequence[_Part]) -> Iterator[str]:
+    """Yield the rows of each part, and between them lines that count the words left out."""
     left_out: list[_Part] = []
     for part in parts:
         if part.rows and left_out:
@@ -118,7 +117,7 @@ def _word_counts(words: Sequence[int], equal: bool, more: str) -> str:
     return f"{format_count(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
 
 
-def _head(shown: ShownDocument, view: View, at: int, *, marked: bool) -> str:
+def _document_head(shown: ShownDocument, view: View, at: int, *, marked: bool) -> str:
     side, title = view.sides[at], view.titles[at]
     pieces = title.pieces(0, len(title.words), plain=not (marked and title.words))
     parts = [excerpt(shown.id)] if pieces else []
@@ -130,14 +129,14 @@ def _head(shown: ShownDocument, view: View, at: int, *, marked: bool) -> str:
     said = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
     if any(side.gap(word).strip() for word in side.between):
         said += '<mark class="between">another sign</mark>'
-    name = _pieces(pieces, _TITLE)[0] or excerpt(shown.id)
+    name = _render_pieces(pieces, _TITLE_LENGTH)[0] or excerpt(shown.id)
     return f'<div class="cell {_SIDES[at]}"><strong dir="auto">{name}</strong><span class="about">{said}</span></div>'
 
 
 def _cells(view: View, row: Row, room: int) -> _Cells:
-    """Return a row, cut to where it has taken the room of so many words."""
-    found = [_pieces(pieces, (max(room, _LEAST) + 1) * _A_WORD) for pieces in view.pieces(row)]
-    size = max(*row.words, *(-(-size // _A_WORD) for _, size in found))
+    """Return a row, cut to the room of this many words."""
+    found = [_render_pieces(pieces, (max(room, _LEAST_ROOM) + 1) * _CHARACTERS_PER_WORD) for pieces in view.pieces(row)]
+    size = max(*row.words, *(-(-size // _CHARACTERS_PER_WORD) for _, size in found))
     cells = "".join(
         f'<div class="cell {side}" dir="{direction}">{_mark_trailing_lines(html)}</div>'
         for side, direction, (html, _) in zip(_SIDES, view.directions, found, strict=True)
@@ -146,14 +145,14 @@ def _cells(view: View, row: Row, room: int) -> _Cells:
 
 
 def _mark_trailing_lines(html: Html) -> str:
-    """Return the HTML of a cell, with empty lines at its end marked: on a phone they would follow each side."""
+    """Return the HTML of a cell with marked empty lines at its end, which are hidden on a phone."""
     text = html.rstrip()
     end = html[len(text) :]
     return f'{text}<span class="end">{end}</span>' if end.count("\n") > 1 else html
 
 
-def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
-    """Return up to so many characters of the pieces of a text, and how many these are."""
+def _render_pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
+    """Return up to ``most`` characters of the pieces of a text, and their number."""
     shown: list[str] = []
     size = 0
     for at, (text, mark) in enumerate(pieces):
@@ -167,66 +166,68 @@ def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
 
 
 def _mark_html(html: Html, mark: int) -> str:
-    return f'<mark class="{_KINDS[mark]}">{html}</mark>' if mark in _KINDS else html
+    return f'<mark class="{_MARK_CLASSES[mark]}">{html}</mark>' if mark in _MARK_CLASSES else html
 
 
-#: Of longer texts only so many characters are compared.
-_COMPARED = 16_000
-#: Equal words around a change; changes with fewer equal words between them stand together.
-_CONTEXT = 6
-#: So many words of a change are shown, and so many changes.
-_WORDS, _CHANGES = 40, 6
-#: Characters that are shown of one text alone.
-_BEGINNING = 320
+#: Characters of each text that are compared.
+_COMPARED_LENGTH = 16_000
+#: Equal words shown around a change; a gap stands between changes that are further apart.
+_CONTEXT_WORDS = 6
+#: The most words of a change, and the most changes, to show.
+_MOST_WORDS, _MOST_CHANGES = 40, 6
+#: Characters of the beginning of a text.
+_BEGINNING_LENGTH = 320
 
 
 class Change(NamedTuple):
     """How a document differs from its keeper."""
 
     #: ``equal``, ``del`` (words only in the keeper), ``ins`` (words only in the document) or ``gap``; the words; and
-    #: how many more there are.
+    #: the number of words left out.
     pieces: list[tuple[str, str, int]]
-    #: What is not shown, or that nothing differs.
+    #: What is left out, or that nothing differs.
     note: str
-    #: How long the longest passage is that both texts have, in words.
+    #: The length of the longest common passage in words.
     passage: int
     direction: str
 
 
 def describe_change(keeper: ShownDocument, member: ShownDocument) -> Change:
-    """Return how a document differs from its keeper, but for a title that both texts begin with."""
-    whole = keeper.text, member.text
-    if keeper.title == member.title and all(text.startswith(f"{member.title}\n") for text in whole):
-        whole = _body(keeper), _body(member)
-    texts = whole[0][:_COMPARED], whole[1][:_COMPARED]
-    cut = max(map(len, whole)) > _COMPARED
+    """Return how a document differs from its keeper, without a title that both texts begin with."""
+    full_texts = keeper.text, member.text
+    if keeper.title == member.title and all(text.startswith(f"{member.title}\n") for text in full_texts):
+        full_texts = _untitled_text(keeper), _untitled_text(member)
+    texts = full_texts[0][:_COMPARED_LENGTH], full_texts[1][:_COMPARED_LENGTH]
+    cut = max(map(len, full_texts)) > _COMPARED_LENGTH
     found = compare_texts(*texts)
-    hunks = list(_hunks(found))
+    hunks = list(_find_hunks(found))
     said = []
     if not hunks:
         same = "the same text" if texts[0] == texts[1] else "the same words in another form"
-        said.append(same + (f", as far as it was compared ({_COMPARED:,} characters)" if cut else ""))
-    if len(hunks) > _CHANGES:
-        said.append(f"{len(hunks) - _CHANGES:,} more changes are not shown")
+        said.append(same + (f" in the first {_COMPARED_LENGTH:,} characters" if cut else ""))
+    if len(hunks) > _MOST_CHANGES:
+        said.append(f"{len(hunks) - _MOST_CHANGES:,} more changes are not shown")
     if hunks and cut:
-        said.append(f"compared up to {_COMPARED:,} characters")
+        said.append(f"only the first {_COMPARED_LENGTH:,} characters are compared")
     passage = max((block.length for block in found.blocks), default=0)
-    pieces = list(_changes(hunks[:_CHANGES], found, texts))
+    pieces = list(_change_pieces(hunks[:_MOST_CHANGES], found, texts))
     return Change(pieces, "; ".join(said), passage, text_direction(texts[1] or texts[0]))
 
 
 def beginning(document: ShownDocument) -> Html:
-    """Return how a document's text begins, as a paragraph, without the title that it may begin with."""
-    return render_macro("change.html", "beginning", clip(_body(document), _BEGINNING), text_direction(document.text))
+    """Return the beginning of a document's text as a paragraph, without its title."""
+    return render_macro(
+        "change.html", "beginning", clip(_untitled_text(document), _BEGINNING_LENGTH), text_direction(document.text)
+    )
 
 
-def _body(document: ShownDocument) -> str:
-    """Return a text without the title that it may begin with, for the page has it above."""
+def _untitled_text(document: ShownDocument) -> str:
+    """Return a text without a title at its beginning, because the page shows the title above."""
     return document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
 
 
 class _Hunk(NamedTuple):
-    """Words left[i:j] in the place of right[k:m]."""
+    """Words left[i:j] replaced by right[k:m]."""
 
     i: int
     j: int
@@ -234,7 +235,7 @@ class _Hunk(NamedTuple):
     m: int
 
 
-def _hunks(found: Differences) -> Iterator[_Hunk]:
+def _find_hunks(found: Differences) -> Iterator[_Hunk]:
     blocks = [MatchingBlock(0, 0, 0), *found.blocks]
     for one, other in pairwise(blocks):
         i, k = one.left + one.length, one.right + one.length
@@ -242,31 +243,33 @@ def _hunks(found: Differences) -> Iterator[_Hunk]:
             yield _Hunk(i, other.left, k, other.right)
 
 
-def _changes(hunks: Sequence[_Hunk], found: Differences, texts: tuple[str, str]) -> Iterator[tuple[str, str, int]]:
-    """Yield the changes and the equal words around them, of which a gap is left where they are many."""
+def _change_pieces(
+    hunks: Sequence[_Hunk], found: Differences, texts: tuple[str, str]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield the changes with equal words around them, and gaps between those that are far apart."""
     right = found.right
     at = 0
     for hunk in hunks:
-        if hunk.k - at <= 2 * _CONTEXT:
-            yield "equal", _words(right, at, hunk.k, texts[1]), 0
+        if hunk.k - at <= 2 * _CONTEXT_WORDS:
+            yield "equal", _joined_words(right, at, hunk.k, texts[1]), 0
         else:
             if at:
-                yield "equal", _words(right, at, at + _CONTEXT, texts[1]), 0
+                yield "equal", _joined_words(right, at, at + _CONTEXT_WORDS, texts[1]), 0
             yield "gap", "", 0
-            yield "equal", _words(right, hunk.k - _CONTEXT, hunk.k, texts[1]), 0
+            yield "equal", _joined_words(right, hunk.k - _CONTEXT_WORDS, hunk.k, texts[1]), 0
         if hunk.j > hunk.i:
-            yield "del", _words(found.left, hunk.i, hunk.j, texts[0]), max(hunk.j - hunk.i - _WORDS, 0)
+            yield "del", _joined_words(found.left, hunk.i, hunk.j, texts[0]), max(hunk.j - hunk.i - _MOST_WORDS, 0)
         if hunk.m > hunk.k:
-            yield "ins", _words(right, hunk.k, hunk.m, texts[1]), max(hunk.m - hunk.k - _WORDS, 0)
+            yield "ins", _joined_words(right, hunk.k, hunk.m, texts[1]), max(hunk.m - hunk.k - _MOST_WORDS, 0)
         at = hunk.m
     if hunks and at < len(right):
-        yield "equal", _words(right, at, min(at + _CONTEXT, len(right)), texts[1]), 0
-        if at + _CONTEXT < len(right):
+        yield "equal", _joined_words(right, at, min(at + _CONTEXT_WORDS, len(right)), texts[1]), 0
+        if at + _CONTEXT_WORDS < len(right):
             yield "gap", "", 0
 
 
-def _words(words: list[Token], begin: int, end: int, text: str) -> str:
+def _joined_words(words: list[Token], begin: int, end: int, text: str) -> str:
     if begin >= end:
         return ""
-    last = min(end, begin + _WORDS)
+    last = min(end, begin + _MOST_WORDS)
     return " ".join(text[words[begin].start : words[last - 1].end].split())

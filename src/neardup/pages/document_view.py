@@ -1,4 +1,4 @@
-"""Two texts as the page shows them: rows side by side, with what differs marked and what is long and alike folded."""
+"""Two texts as rows side by side, with differences marked and long equal passages folded."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from neardup.pages.diff import ENDS, Differences, Mark, ShownDocument, compare_texts, sign_between, text_direction
+from neardup.pages.diff import (
+    SENTENCE_END,
+    Differences,
+    Mark,
+    ShownDocument,
+    compare_texts,
+    sign_between,
+    text_direction,
+)
 from neardup.text.normalize import Token
 
-#: Of longer texts only so many characters are compared and shown; the page says so.
-LARGEST = 2_000_000
-#: A row ends at a line's end; else, once it has so many words, at a sentence's; else, once it has so many, anywhere.
-_ROW, _LONG_ROW = 40, 90
-#: Changes longer than this are cut into rows of which only the first two and the last are shown.
-_LONG_CHANGE = 10 * _ROW
-#: Equal words shown around a change, at least, and at the beginning of the texts.
-_CONTEXT, _BEGINNING = 25, 40
-#: Fewer words are not folded away; of those that only one text has, or the other has otherwise, fewer than the second.
-_WORTH_FOLDING, _WORTH_FOLDING_CHANGED = 60, 600
-#: Words that are shown before all the rest is folded away.
-_AT_ONCE = 6_000
-
-#: Texts up to so many words are shown whole.
-_SHORT = 300
+#: Characters of each text that are compared and shown; the page says if there are more.
+COMPARED_LENGTH = 2_000_000
+#: A row ends with a line; from the first number of words on with a sentence; from the second on anywhere.
+_ROW_WORDS, _LONGEST_ROW = 40, 90
+#: Longer changes are cut into rows, and only the first and the last of these are not folded.
+_LONG_CHANGE = 10 * _ROW_WORDS
+#: The least number of equal words to show around a change, and at the beginning of the texts.
+_CONTEXT_WORDS, _BEGINNING_WORDS = 25, 40
+#: Fewer equal words are not folded, nor fewer different ones than the second number.
+_LEAST_FOLD, _LEAST_CHANGED_FOLD = 60, 600
+#: After this many shown words all others are folded.
+_MOST_SHOWN = 6_000
+#: Texts of up to this many words are not folded.
+_NEVER_FOLDED = 300
 
 
 class Row(NamedTuple):
@@ -34,19 +41,19 @@ class Row(NamedTuple):
     k: int
     m: int
     equal: bool
-    #: Whether it is the inside of a long change.
+    #: Whether it is in the middle of a long change.
     inner: bool
 
     @property
     def words(self) -> tuple[int, int]:
-        """How many words each side has."""
+        """The number of words of each side."""
         return self.j - self.i, self.m - self.k
 
 
 class Side(NamedTuple):
     """A text with its words and their marks.
 
-    ``between`` holds the words with something else before them than in the other text.
+    ``between`` has the words before which other signs stand than in the other text.
     """
 
     text: str
@@ -55,16 +62,16 @@ class Side(NamedTuple):
     between: set[int]
 
     def gap(self, word: int) -> str:
-        """Return what stands between a word and the one before."""
+        """Return the signs between a word and the one before it."""
         return self.text[self.words[word - 1].end : self.words[word].start]
 
     def line_end(self, word: int) -> int:
-        """Return where the line before a word ends, -1 if the word before it is on the same line."""
+        """Return the end of the line before a word, -1 if the word before it is on the same line."""
         begin, end = self.words[word - 1].end, self.words[word].start
         return self.text.rfind("\n", begin, max(begin, end))
 
     def cut(self, word: int) -> int:
-        """Return where a row that begins with this word begins: behind the line's end, or the space, before it."""
+        """Return the offset of a row that begins with this word: after the end of line, or the space, before it."""
         if word == 0:
             return 0
         if word == len(self.words):
@@ -77,11 +84,11 @@ class Side(NamedTuple):
         return self.words[word].start - len(gap) + (spaces[-1] if spaces else len(gap))
 
     def pieces(self, begin: int, end: int, *, plain: bool) -> list[tuple[str, int]]:
-        """Return words and what lies between them, each text with its mark; ``plain`` leaves marks out."""
+        """Return words and the signs between them, each piece with its mark; ``plain`` leaves the marks out."""
         first, last = self.cut(begin), self.cut(end)
         if plain:
-            return _plain(self.text[first:last])
-        return list(_joined(self._marked(begin, end, first, last)))
+            return _unmarked(self.text[first:last])
+        return list(_merge_pieces(self._marked(begin, end, first, last)))
 
     def _marked(self, begin: int, end: int, at: int, last: int) -> Iterator[tuple[str, int]]:
         before = -1
@@ -98,51 +105,51 @@ class Side(NamedTuple):
         yield self.text[at:last], Mark.EQUAL
 
 
-def _plain(text: str) -> list[tuple[str, int]]:
-    """Return a text without a mark."""
+def _unmarked(text: str) -> list[tuple[str, int]]:
+    """Return a text as pieces without a mark."""
     return [(text, Mark.EQUAL)] if text else []
 
 
 class Group(NamedTuple):
-    """Rows one after the other; of folded ones only the number of words is shown at first."""
+    """Consecutive rows; a folded group shows only its number of words at first."""
 
     rows: list[Row]
     folded: bool
 
     @property
     def equal(self) -> bool:
-        """Whether all rows say the same on both sides."""
+        """Whether both sides are equal in all rows."""
         return all(row.equal for row in self.rows)
 
 
 class View(NamedTuple):
-    """Two documents beside each other."""
+    """Two documents side by side."""
 
     sides: tuple[Side, Side]
     titles: tuple[Side, Side]
-    #: In which direction the two are written.
+    #: The directions of the two texts.
     directions: tuple[str, str]
     groups: list[Group]
 
     def pieces(self, row: Row) -> list[list[tuple[str, int]]]:
-        """Return what stands in a row on each side, each text with its mark."""
+        """Return the pieces of a row on each side, each with its mark."""
         ends = (row.i, row.j), (row.k, row.m)
-        found = [side.pieces(*own, plain=row.equal) for side, own in zip(self.sides, ends, strict=True)]
+        found = [side.pieces(*words, plain=row.equal) for side, words in zip(self.sides, ends, strict=True)]
         if row.i or row.k:
             return found
         # A text without a word stands in the first row.
-        return [own if side.words else _plain(side.text) for side, own in zip(self.sides, found, strict=True)]
+        return [pieces if side.words else _unmarked(side.text) for side, pieces in zip(self.sides, found, strict=True)]
 
 
 def build_view(left: ShownDocument, right: ShownDocument) -> View:
-    """Return two documents beside each other; of longer ones so many characters as are compared."""
-    texts = left.text[:LARGEST], right.text[:LARGEST]
+    """Return two documents side by side, each up to ``COMPARED_LENGTH`` characters."""
+    texts = left.text[:COMPARED_LENGTH], right.text[:COMPARED_LENGTH]
     found = compare_texts(*texts)
     sides = _sides(found, *texts)
     rows = list(_rows(found, *sides))
     _compare_gaps(found, *sides)
-    rows = [row._replace(equal=row.equal and not _has(row, *sides)) for row in rows]
-    folds = groupby(zip(rows, _folded(rows), strict=True), key=lambda one: one[1])
+    rows = [row._replace(equal=row.equal and not _has_gap_difference(row, *sides)) for row in rows]
+    folds = groupby(zip(rows, _find_folded(rows), strict=True), key=lambda one: one[1])
     return View(
         sides,
         _sides(compare_texts(left.title, right.title), left.title, right.title),
@@ -156,7 +163,7 @@ def _sides(found: Differences, left: str, right: str) -> tuple[Side, Side]:
 
 
 def _rows(found: Differences, left: Side, right: Side) -> Iterator[Row]:
-    """Yield rows; between two of them lie words that are equal, or where a change begins or ends."""
+    """Yield rows; two rows meet between equal words, or where a long change begins or ends."""
     i, k = 0, 0
     equal = True
     place = other = 0
@@ -172,7 +179,7 @@ def _rows(found: Differences, left: Side, right: Side) -> Iterator[Row]:
                 equal = False
         for step in range(block.length):
             p, q = block.left + step, block.right + step
-            if (p > i or q > k) and _ends(left, right, p, q, max(p - i, q - k)):
+            if (p > i or q > k) and _ends_row(left, right, p, q, max(p - i, q - k)):
                 yield Row(i, p, k, q, equal, False)
                 i, k, equal = p, q, True
         place, other = block.left + block.length, block.right + block.length
@@ -181,25 +188,25 @@ def _rows(found: Differences, left: Side, right: Side) -> Iterator[Row]:
 
 
 def _long_change(i: int, j: int, k: int, m: int) -> Iterator[Row]:
-    steps = range(0, max(j - i, m - k), 2 * _ROW)
+    steps = range(0, max(j - i, m - k), 2 * _ROW_WORDS)
     for step in steps:
         place, other = min(i + step, j), min(k + step, m)
-        inner = 2 * _ROW <= step < steps[-1]
-        yield Row(place, min(place + 2 * _ROW, j), other, min(other + 2 * _ROW, m), False, inner)
+        inner = 2 * _ROW_WORDS <= step < steps[-1]
+        yield Row(place, min(place + 2 * _ROW_WORDS, j), other, min(other + 2 * _ROW_WORDS, m), False, inner)
 
 
-def _ends(left: Side, right: Side, word: int, other: int, words: int) -> bool:
-    """Return whether a row of so many words ends before these."""
+def _ends_row(left: Side, right: Side, word: int, other: int, words: int) -> bool:
+    """Return whether a row of this many words ends before these two words."""
     if not word or not other:
         return True
     if left.line_end(word) >= 0 and right.line_end(other) >= 0:
         return True
     gaps = left.gap(word), right.gap(other)
-    return words >= _LONG_ROW or (words >= _ROW and all(ENDS.search(gap) for gap in gaps))
+    return words >= _LONGEST_ROW or (words >= _ROW_WORDS and all(SENTENCE_END.search(gap) for gap in gaps))
 
 
 def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
-    """Note before which equal words something else stands, be it a minus or a currency."""
+    """Add to ``between`` the equal words that have other signs before them, such as a minus or a currency."""
     for block in found.blocks:
         for step in range(1, block.length):
             p, q = block.left + step, block.right + step
@@ -212,36 +219,36 @@ def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
                 right.between.add(q)
 
 
-def _has(row: Row, left: Side, right: Side) -> bool:
-    """Return whether something between its words differs."""
+def _has_gap_difference(row: Row, left: Side, right: Side) -> bool:
+    """Return whether the signs between its words differ."""
     return not (left.between.isdisjoint(range(row.i, row.j)) and right.between.isdisjoint(range(row.k, row.m)))
 
 
-def _folded(rows: Sequence[Row]) -> list[bool]:
-    """Return which rows are folded away: alike, and far from a change; inside a long change; beyond what is shown."""
-    if sum(max(row.words) for row in rows) <= _SHORT:
+def _find_folded(rows: Sequence[Row]) -> list[bool]:
+    """Return which rows are folded: equal and far from a change, inside a long change, or after enough shown words."""
+    if sum(max(row.words) for row in rows) <= _NEVER_FOLDED:
         return [False] * len(rows)
     hidden = [row.equal or row.inner for row in rows]
-    _show(hidden, rows, range(len(rows)), _BEGINNING)
+    _unfold(hidden, rows, range(len(rows)), _BEGINNING_WORDS)
     for at, row in enumerate(rows):
         if not row.equal:
-            _show(hidden, rows, range(at + 1, len(rows)), _CONTEXT)
-            _show(hidden, rows, range(at - 1, -1, -1), _CONTEXT)
+            _unfold(hidden, rows, range(at + 1, len(rows)), _CONTEXT_WORDS)
+            _unfold(hidden, rows, range(at - 1, -1, -1), _CONTEXT_WORDS)
     for fold, members in groupby(range(len(rows)), key=hidden.__getitem__):
         inside = list(members)
-        least = _WORTH_FOLDING if all(rows[at].equal for at in inside) else _WORTH_FOLDING_CHANGED
+        least = _LEAST_FOLD if all(rows[at].equal for at in inside) else _LEAST_CHANGED_FOLD
         if fold and sum(max(rows[at].words) for at in inside) < least:
             for at in inside:
                 hidden[at] = False
     shown = 0
     for at, row in enumerate(rows):
-        hidden[at] = hidden[at] or shown > _AT_ONCE
+        hidden[at] = hidden[at] or shown > _MOST_SHOWN
         shown += 0 if hidden[at] else max(row.words)
     return hidden
 
 
-def _show(hidden: list[bool], rows: Sequence[Row], places: range, words: int) -> None:
-    """Show the equal rows in these places until there are so many words of them."""
+def _unfold(hidden: list[bool], rows: Sequence[Row], places: range, words: int) -> None:
+    """Show the equal rows in this range until they have this many words."""
     seen = 0
     for at in places:
         if seen >= words or not rows[at].equal:
@@ -250,7 +257,7 @@ def _show(hidden: list[bool], rows: Sequence[Row], places: range, words: int) ->
         seen += max(rows[at].words)
 
 
-def _joined(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """Yield pieces, those of one mark in a row as one."""
+def _merge_pieces(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield pieces, with consecutive ones of the same mark as one."""
     for mark, same in groupby((piece for piece in pieces if piece[0]), key=lambda piece: piece[1]):
         yield "".join(text for text, _ in same), mark

@@ -1,4 +1,4 @@
-"""The documents that people are shown: ids, titles, and what is compared of their texts."""
+"""Documents to show to people: ids, titles, times, and the compared parts of their texts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from neardup.kernels import Integers
 from neardup.pages.diff import ShownDocument
 from neardup.recipe import Recipe
 
-#: Characters of a time that are shown: whole seconds.
+#: Characters of a time up to whole seconds.
 _LONGEST_TIME = 19
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 class DocumentReader:
-    """The documents of a corpus, by position, for those who look at some of them.
+    """Reads single documents of a corpus by position, and keeps them.
 
-    The corpus was scanned, and stays open. Columns of titles and times are found by their names where none are given.
+    The corpus has been scanned, and stays open. Columns of titles and times are detected by their names if not given.
     """
 
     def __init__(
@@ -47,79 +47,79 @@ class DocumentReader:
         self._corpus, self._threads = corpus, threads
         self._recipe = Recipe(content=content)
         self._columns = {"title_column": title_column, "time_column": time_column}
-        self._held: dict[int, ShownDocument] = {}
-        self._places: dict[str, int] = {}
+        self._documents: dict[int, ShownDocument] = {}
+        self._positions: dict[str, int] = {}
 
     @classmethod
-    def of(cls, corpus: Corpus, *, report: Progress | None = None, **options: Any) -> Self:
-        """Read a corpus once, for what its documents are called; the options are those of the class."""
-        seen = DocumentColumns()
+    def from_corpus(cls, corpus: Corpus, *, report: Progress | None = None, **options: Any) -> Self:
+        """Scan a corpus for the ids of its documents, and return a reader of it; the options are those of the class."""
+        columns = DocumentColumns()
         consumed = 0
         for batch in corpus.scan():
-            seen.add(batch)
+            columns.add(batch)
             consumed += batch.bytes_read
             (report or ignore_progress)("read", consumed, corpus.total_bytes)
-        return cls(corpus, seen.names(), **options)
+        return cls(corpus, columns.names(), **options)
 
     def id(self, position: int) -> str:
-        """Return what a document is called, as text."""
+        """Return the id of a document as text."""
         return f"{self.names.name_at(position)}{' (reference)' if position >= self.names.input_count else ''}"
 
     def position(self, name: str) -> int:
-        """Return where the document of that id is, -1 if there is none."""
-        if name not in self._places:
+        """Return the position of the document with that id, -1 if there is none."""
+        if name not in self._positions:
             self.find([name])
-        return self._places[name]
+        return self._positions[name]
 
     def find(self, names: Iterable[str]) -> None:
         """Look up many ids at once, for ``position``."""
-        asked = [name for name in dict.fromkeys(names) if name not in self._places]
-        known = pa.array(self.names.rows) if self.names.ids is None else self.names.ids
-        numbers = pa.types.is_integer(known.type)
-        # A number is called as it writes itself: "7" and not "07".
-        able = [name for name in asked if not numbers or _NUMBER.fullmatch(name)]
-        wanted = pa.array([int(name) if numbers else name for name in able], known.type)
-        found = pc.fill_null(pc.index_in(wanted, value_set=known), -1).to_pylist()
-        self._places |= dict.fromkeys(asked, -1) | dict(zip(able, found, strict=True))
+        missing = [name for name in dict.fromkeys(names) if name not in self._positions]
+        ids = pa.array(self.names.rows) if self.names.ids is None else self.names.ids
+        has_numbers = pa.types.is_integer(ids.type)
+        # The id 7 is "7" and not "07".
+        valid = [name for name in missing if not has_numbers or _NUMBER.fullmatch(name)]
+        values = pa.array([int(name) if has_numbers else name for name in valid], ids.type)
+        found = pc.fill_null(pc.index_in(values, value_set=ids), -1).to_pylist()
+        self._positions |= dict.fromkeys(missing, -1) | dict(zip(valid, found, strict=True))
 
     def load(self, positions: Integers) -> None:
-        """Read the documents at these positions, as far as they are not held already."""
-        wanted = [place for place in np.unique(positions).tolist() if place not in self._held]
-        if not wanted:
+        """Read the documents at these positions that have not been read yet."""
+        unread = [position for position in np.unique(positions).tolist() if position not in self._documents]
+        if not unread:
             return
-        rows = self.names.rows[wanted]
+        rows = self.names.rows[unread]
         table = self._corpus.take(rows)
         texts = compared_texts(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
         titles, times = self._values(table, "title_column", TITLE_NAMES), self._values(table, "time_column", TIME_NAMES)
-        for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
-            self._held[place] = ShownDocument(self.id(place), title, text, time[:_LONGEST_TIME])
+        for position, text, title, time in zip(unread, texts, titles, times, strict=True):
+            self._documents[position] = ShownDocument(self.id(position), title, text, time[:_LONGEST_TIME])
 
-    def _values(self, table: pa.Table, option: str, usual: Sequence[str]) -> list[str]:
-        """Return the values of a column that is named, or has a usual name; empty ones where there is none."""
+    def _values(self, table: pa.Table, option: str, usual_names: Sequence[str]) -> list[str]:
+        """Return the values of the named column, or of one with a usual name; empty texts if there is none."""
         named = self._columns[option]
         if named and named not in table.column_names:
             columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
             raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
-        column = named or find_usual_column(table.column_names, usual)
+        column = named or find_usual_column(table.column_names, usual_names)
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
         return value_texts(table[column])
 
-    def shown(self, position: int) -> ShownDocument:
-        """Return a document."""
-        if position not in self._held:
+    def document(self, position: int) -> ShownDocument:
+        """Return the document at a position."""
+        if position not in self._documents:
             self.load(np.array([position]))
-        return self._held[position]
+        return self._documents[position]
 
-    def sum_of(self, position: int) -> str:
-        """Return a checksum of a document's text."""
-        text = self.shown(position).text
+    def text_checksum(self, position: int) -> str:
+        """Return a checksum of a document's text: 16 hexadecimal digits."""
+        text = self.document(position).text
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     def records(self, positions: Integers, vector: Vector) -> Records:
         """Return what a vector compares of documents."""
         self.load(positions)
-        texts = [self._held[place].text for place in positions.tolist()]
+        texts = [self._documents[position].text for position in positions.tolist()]
         if not (vector.needs_titles or vector.needs_times):
             return Records(texts)
         columns: dict[str, Any] = self._columns

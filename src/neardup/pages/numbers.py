@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as texts for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 _UNITS = ("", "k", "M", "G", "T")
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")
-#: A character for each level of a sparkline, the lowest for nothing; and where only ASCII can be written.
+#: A character for each level of a sparkline, the first for 0; and the same in ASCII.
 _BLOCKS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 
 
@@ -16,7 +16,7 @@ def format_count(number: int, noun: str, nouns: str = "") -> str:
 
 
 def format_short(value: float) -> str:
-    """Return a number in four characters at most, as far as it is below 10**13: 0.5, 12, 345, 1.2k, 34k, 5M."""
+    """Return a number below 10**13 in at most four characters: 0.5, 12, 345, 1.2k, 34k, 5M."""
     if 0 < value < 0.95:
         return f"{value:.1f}" if value >= 0.05 else "<.1"
     unit = 0
@@ -27,12 +27,12 @@ def format_short(value: float) -> str:
 
 
 def format_rate(value: float) -> str:
-    """Return pairs per million with the digits that count: 12,345, 6.5, 0.021."""
+    """Return pairs per million with their significant digits: 12,345, 6.5, 0.021."""
     return f"{value:,.0f}" if value >= 10 or not value else f"{value:,.2g}"
 
 
 def format_size(size: float) -> str:
-    """Return a number of bytes for people: 12.3 MB."""
+    """Return a number of bytes with its unit: 12.3 MB."""
     unit = 0
     while size >= 999.5 and unit < len(_SIZES) - 1:
         size, unit = size / 1000, unit + 1
@@ -44,25 +44,25 @@ def format_share(part: float, of: float) -> str:
     value = 100 * part / of if of else 0.0
     if value in (0, 100) or 9.95 <= value < 99.5:
         return f"{value:.0f}%"
-    # A share that is not all must not look like it.
+    # Less than all must not be rounded to 100%.
     digits = f"{min(value, 99.99):.2f}" if value >= 99.95 else f"{value:.1f}" if value >= 0.095 else f"{value:.2g}"
     return f"{digits}%"
 
 
 def sparkline(counts: Sequence[int], cells: int, *, blocks: bool = True) -> str:
-    """Return a histogram as characters whose heights are logarithms of the counts.
+    """Return a histogram in ``cells`` characters whose heights are logarithms of the counts.
 
-    There are as many bins as ``cells`` divide; without ``blocks`` it is ASCII.
+    The number of counts is a multiple of ``cells``; without ``blocks`` the characters are ASCII.
     """
     levels = _BLOCKS if blocks else _ASCII
     each = len(counts) // cells
     sums = [sum(counts[at * each : (at + 1) * each]) for at in range(cells)]
-    # 1 is the lowest level, the largest count the highest: as many doublings, as high.
+    # From 1 at the lowest level to the largest count at the highest, in equal steps of doublings.
     most = max(max(sums).bit_length() - 1, 1)
     return "".join(levels[0] if not one else levels[1 + round(7 * (one.bit_length() - 1) / most)] for one in sums)
 
 
 def bar(part: float, cells: int, *, blocks: bool = True) -> str:
-    """Return a part between 0 and 1 as a bar; anything above 0 is seen."""
+    """Return a part between 0 and 1 as a bar; any part above 0 has at least one character."""
     full = "█" if blocks else "#"
     return full * max(round(part * cells), int(part > 0))

@@ -1,7 +1,7 @@
-"""The frame of a page: its style, the charts' machinery, and a policy that lets the browser fetch nothing.
+"""The frame of a page: its style, its scripts, and a policy that lets the browser fetch nothing.
 
-Charts are Vega-Lite, drawn by scripts that stand in the page. The policy names the scripts by their hashes, so that no
-text of a document or recipe could run as one, even if it were not escaped.
+Charts are Vega-Lite, drawn by scripts inside the page. The policy names the scripts by their hashes, so that no text of
+a document or recipe can run as one, even if it were not escaped.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from neardup.errors import OutputError
 from neardup.pages.html import Chart, Html, render
 
-#: A bundle that is being made is waited for rather than made twice.
-_MAKING = Lock()
-#: What `section` writes; no text can look like it, for texts are escaped.
+#: Threads wait for the bundle rather than build it twice.
+_BUNDLE_LOCK = Lock()
+#: A section; no text can look like it, because texts are escaped.
 _SECTION = re.compile(r'<section id="([^"]*)"[^>]* data-contents="([^"]*)">')
 
 
 def check_drawing(output: str) -> None:
-    """Refuse a page where the packages that draw charts are not installed."""
+    """Raise ``OutputError`` if the packages that draw charts are not installed."""
     if any(importlib.util.find_spec(name) is None for name in ("altair", "jinja2", "vl_convert")):
         raise OutputError(
             f"{output} needs packages that draw charts and are not installed; pip install 'neardup[report]' brings them"
@@ -43,24 +43,33 @@ def page(
     data: Mapping[str, Any] | None = None,
     scripts: Sequence[str] = (),
     styles: Sequence[str] = (),
-    asks: bool = False,
+    connects: bool = False,
 ) -> str:
     """Return a whole page.
 
-    Elements of the class ``chart`` hold the charts by their ids; buttons with ``data-highlight`` set the charts'
-    parameter ``highlight``. Scripts find ``data`` as ``neardup.data``; ``scripts`` and ``styles`` are names of files
-    beside this one, which come after ``frame.js`` and ``page.css``. With ``asks`` the scripts may ask the server that
-    the page came from.
+    Parameters
+    ----------
+    title, body : str
+        The title of the window, and the content as HTML. Its elements of the class ``chart`` show the charts by their
+        ids; its buttons with ``data-highlight`` set the parameter ``highlight`` of the charts.
+    charts : sequence of Chart, or mapping
+        The charts, or their specifications by id.
+    data : mapping, optional
+        Data for the scripts, as ``neardup.data``.
+    scripts, styles : sequence of str
+        Files beside this one, after ``frame.js`` and ``page.css``.
+    connects : bool
+        Whether the scripts may send requests to the server of the page.
     """
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}
     code = [*([_vega()] if charts else []), *(_read_asset(name) for name in ("frame.js", *scripts))]
     style, contents = "\n".join(_read_asset(name) for name in ("marks.css", "page.css", *styles)), _contents(body)
-    # Charts, and bars in tables, have their sizes and colours in attributes.
+    # Charts, and bars in tables, have sizes and colours in their attributes.
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash_source, code))}; style-src {_hash_source(style)}; "
         "style-src-attr 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
-        + ("; connect-src 'self'" if asks else "")
+        + ("; connect-src 'self'" if connects else "")
     )
     return render(
         "page.html",
@@ -75,13 +84,13 @@ def page(
 
 
 def _contents(body: str) -> list[tuple[str, Html]]:
-    """Return the ids and titles of the sections, for a table of contents; none where there is one alone."""
+    """Return ids and titles of the sections for a table of contents; none for a single section."""
     sections = [(key, Html(title)) for key, title in _SECTION.findall(body)]
     return sections if len(sections) > 1 else []
 
 
 def _json(value: Any) -> Html:
-    # Inside a script element only "<" could end it, and as an escape it is the same JSON.
+    # Only "<" could end the script element, and its escape is the same JSON.
     return Html(json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c"))
 
 
@@ -102,18 +111,18 @@ def vega_lite_version() -> str:
 
 
 def preload_charts() -> None:
-    """Begin with what every page with charts needs, beside the work that the page will show: it takes a second."""
+    """Start a thread that loads what every page with charts needs, which takes a second."""
     Thread(target=_load_charts, name="charts").start()
 
 
 def _load_charts() -> None:
-    # Whatever goes wrong here goes wrong again where the page is made, and is told there.
+    # An error here occurs again when the page is built, which reports it.
     with suppress(Exception):
         _vega()
 
 
 def _vega() -> str:
-    with _MAKING:
+    with _BUNDLE_LOCK:
         return _bundle()
 
 

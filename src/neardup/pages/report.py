@@ -1,4 +1,4 @@
-"""The content of a report as data: what was read, kept and dropped, and why. Pages are functions of it."""
+"""The content of a report as data: what was read, kept and dropped, and why. The page is a function of it."""
 
 from __future__ import annotations
 
@@ -14,76 +14,76 @@ from neardup.pages.diff import ShownDocument
 
 
 class Wording(NamedTuple):
-    """Words and sentences of a report that depend on what it reports."""
+    """The words and sentences that differ between the report of a run and that of a flow."""
 
     documents: str = "documents"
     document: str = "document"
-    #: Documents that are kept, and those that are not, as a list has them.
+    #: What the kept and the dropped documents are called in lists and tables.
     kept: str = "kept"
-    gone: str = "dropped"
-    #: What becomes of one that is kept, and of one that is not.
-    keeps: str = "kept"
-    removes: str = "dropped"
-    #: What a dropped document has in its place.
+    dropped: str = "dropped"
+    #: What happens to a kept and to a dropped document at another threshold: it is "kept at 0.8".
+    kept_verb: str = "kept"
+    dropped_verb: str = "dropped"
+    #: What the document is called that a dropped one matches.
     keeper: str = "keeper"
     run: str = "run"
-    #: Why documents are kept.
+    #: Why a document is kept.
     kept_means: str = "matches no other kept document"
-    #: What a tile says of how many are not kept.
-    stopped: str = "dropped"
+    #: The label of the number of dropped documents.
+    dropped_label: str = "dropped"
     #: The headings of the tables of reasons and of dropped documents.
     sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
-    #: The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
-    #: chart of them counts.
+    #: The titles of the charts of similarities and of thresholds, the caption of the latter, and the pairs that the
+    #: chart of pairs counts.
     similarity_title: str = "Similarity of dropped documents to their keepers"
     sweep_title: str = "Dropped documents by threshold"
     sweep_caption: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
-    pairs: str = "pairs of documents that differ in what is compared"
-    #: What families are, and how their members are shown.
+    pairs: str = "pairs of documents with different features"
+    #: What a family is, and how its members are shown.
     families: str = (
         "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
     )
 
 
-#: Of a run over a corpus.
+#: For a run over a corpus.
 BATCH = Wording()
-#: Of a flow.
+#: For a flow.
 FLOW = Wording(
     documents="items",
     document="item",
     kept="passed",
-    gone="duplicates",
-    keeps="passes",
-    removes="is stopped",
+    dropped="duplicates",
+    kept_verb="passes",
+    dropped_verb="is stopped",
     keeper="original",
     run="flow",
-    kept_means="matches nothing that the window held",
-    stopped="stopped",
+    kept_means="matches nothing in the window",
+    dropped_label="stopped",
     sections=("What passed, and what was stopped", "Duplicates"),
-    similarity_title="Similarity of duplicates to what they repeat",
+    similarity_title="Similarity of duplicates to their originals",
     sweep_title="Duplicates by threshold",
-    sweep_caption="duplicates that each threshold leaves, as the text above says; the line is the slider's threshold",
+    sweep_caption="each point is the number of duplicates at that threshold; the line is the slider's threshold",
     pairs="pairs of items with a similarity below 1",
     families=(
         "Items that go back to one original, the largest family first. Each duplicate is shown by how it differs from "
-        "what it repeats: words only in that one are struck out, words only in the duplicate are underlined."
+        "the item it repeats: words only in that item are struck out, words only in the duplicate are underlined."
     ),
 )
 
 
-#: Why a member of a family stayed or went. A copy has the text of a document before it, an equal one its features.
+#: Why a document is kept or dropped. A copy has the text of a document before it; one with equal features may not.
 KEPT, COPY, EQUAL_FEATURES, NEAR = "kept", "exact copy", "equal features", "near-duplicate"
-#: Similarities are counted in so many bins: bin i holds those from i / BINS to below (i + 1) / BINS, the last 1, too.
+#: The number of bins of similarities: bin i holds i / BINS <= similarity < (i + 1) / BINS, the last one also 1.
 BINS = 100
-#: What thresholds are of where pairs are told apart by the bits of their SimHashes.
+#: The name of the threshold for SimHashes.
 BITS = "bits that differ"
-#: What rounding may have put a hair below the beginning of a bin is in it.
+#: Digits to round to first: a similarity that rounding has put just below a bin belongs to it.
 _DIGITS = 7
 
 
 def bin_similarities(similarity: npt.NDArray[np.float64]) -> list[int]:
-    """Return how many similarities there are in each of the ``BINS`` bins."""
+    """Return the number of similarities in each of the ``BINS`` bins."""
     bins = np.floor(np.round(similarity * BINS, _DIGITS)).astype(np.int64)
     found: list[int] = np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS).tolist()
     return found
@@ -91,53 +91,53 @@ def bin_similarities(similarity: npt.NDArray[np.float64]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A document of a family."""
+    """A document of a family, as it is listed."""
 
     document: ShownDocument
     #: KEPT, COPY, EQUAL_FEATURES or NEAR.
-    why: str
-    #: What it has in its place; None for a kept document.
+    reason: str
+    #: None for a kept document.
     keeper: ShownDocument | None = None
-    #: To the keeper; 0 for a kept document.
+    #: The similarity to the keeper; 0 for a kept document.
     similarity: float = 0.0
-    #: COPY, EQUAL_FEATURES or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
-    to_keeper: str = ""
-    #: Why the two match, in a line; may be empty.
+    #: COPY, EQUAL_FEATURES or NEAR: how it matches its keeper, which need not be the document that it copies.
+    keeper_reason: str = ""
+    #: Why the two match, in one line; may be empty.
     evidence: str = ""
-    #: Ids of listed members that have the same keeper and do not match this one.
+    #: The ids of listed members with the same keeper that do not match this one.
     unmatched_ids: Sequence[str] = ()
-    #: A "1" for each threshold of the sweep that drops the document, a "0" for each other; empty without a sweep.
+    #: For each threshold of the sweep "1" if it drops the document, otherwise "0"; empty without a sweep.
     dropped_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Documents connected by matching pairs, some of them listed."""
+    """A family, with some of its members listed."""
 
-    #: Its name, from 1.
+    #: From 1.
     number: int
-    #: How many it has, and how many of them are kept.
+    #: The number of its documents, and of the kept ones.
     documents: int
     kept: int
-    #: Those that are listed, kept ones first.
+    #: The listed members, kept ones first.
     members: Sequence[Member]
-    #: What it is called: the title, or how the text begins, of its first member; empty for that member's title or id.
+    #: The title or the beginning of the text of its first member; empty if that member has neither.
     lead: str = ""
     #: Whether all members have equal features.
     equal: bool = False
-    #: How many of its pairs match, None where that is not known.
+    #: The number of its matching pairs; None if unknown.
     pairs: int | None = None
-    #: Over the similarities of its matching pairs.
+    #: The smallest and the mean similarity of its matching pairs.
     smallest: float | None = None
     mean: float | None = None
-    #: Whether every member matches every other, None where that is not known.
+    #: Whether every member matches every other; None if unknown.
     complete: bool | None = None
-    #: How many pairs of listed members match the same keeper but not each other, None where that is not known.
+    #: The number of pairs of listed members that match the same keeper but not each other; None if unknown.
     unmatched_pairs: int | None = None
 
     @property
     def hidden(self) -> int:
-        """How many members are not listed."""
+        """The number of members that are not listed."""
         return self.documents - len(self.members)
 
 
@@ -147,11 +147,11 @@ class Example(NamedTuple):
     #: The documents, in the order of the input.
     left: ShownDocument
     right: ShownDocument
-    #: As the run compares them.
+    #: By the measure of the run.
     similarity: float
-    #: Whether the run takes them for near-duplicates.
+    #: Whether the run counts them as near-duplicates.
     matches: bool
-    #: How alike they are, in words.
+    #: How similar they are, in words.
     head: str = ""
 
 
@@ -159,117 +159,117 @@ class Example(NamedTuple):
 class Sweep:
     """The results that a run would have at other thresholds."""
 
-    #: In rising order, the run's own among them. For a distance in falling order: always from loose to strict.
+    #: From loose to strict, the run's own among them: ascending for a similarity, descending for a distance.
     thresholds: Sequence[float]
-    #: How many documents and pairs there are at each of them.
+    #: The number of documents and pairs at each threshold.
     kept: Sequence[int]
     dropped: Sequence[int]
     pairs: Sequence[int]
-    #: The place of the run's own threshold.
-    own: int
-    #: What the threshold is of, such as ``jaccard``, or BITS.
-    what: str
+    #: The index of the run's own threshold.
+    own_index: int
+    #: The measure, such as ``jaccard``, or BITS.
+    threshold_name: str
     #: Whether pairs match at or below the threshold.
-    distance: bool = False
-    #: The similarity that a pair exactly at each threshold has, which histograms count; the thresholds themselves
-    #: unless they are distances.
+    is_distance: bool = False
+    #: The similarity of a pair exactly at each threshold, as histograms count it; the thresholds themselves unless they
+    #: are distances.
     similarities: Sequence[float] = ()
-    #: Whether it is what separate runs would find; else what the pairs of this run let expect, as with LSH.
-    exact: bool = True
-    #: Why it begins where it begins, and what is not known.
+    #: Whether separate runs would find the same; otherwise the pairs of this run are an estimate, as with LSH.
+    is_exact: bool = True
+    #: Why the sweep begins where it does, and what is unknown.
     note: str = ""
 
 
 class Row(NamedTuple):
-    """A dropped document of the list that is searched: ids, similarity, the family's number (0: none), and words."""
+    """A dropped document in the list to search: ``family`` is 0 for none, ``lead`` a title or beginning."""
 
     id: str
     keeper: str
     similarity: float
     family: int
-    why: str
-    words: str
+    reason: str
+    lead: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The content of a report. Fields that are unknown or do not apply keep their defaults."""
+    """The content of a report. Fields that are unknown or do not apply have their defaults."""
 
     #: The heading, such as "What was dropped, and why".
     title: str
-    #: How many were read whole, and how many are kept.
+    #: The number of valid documents read, and of kept ones.
     documents: int
     kept: int
-    #: As it was typed, quoted for a shell; empty from Python.
+    #: The command line, quoted for a shell; empty from Python.
     command: str = ""
     inputs: Sequence[str] = ()
-    #: The recipe as TOML, in a line, what a match is in plain words (empty where these do not say it), and its
+    #: The recipe as TOML, in one line, and as a sentence on what matches (empty if no simple one is right), and its
     #: fingerprint.
     recipe: str = ""
     in_words: str = ""
     rule: str = ""
     fingerprint: str = ""
-    #: Of neardup and what the answer depends on besides.
+    #: The versions of neardup and of all that the answer depends on.
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: Why documents were dropped: name, number, and what the name means.
+    #: Why documents were dropped: name, number, and meaning of the name.
     reasons: Sequence[tuple[str, int, str]] = ()
-    #: How many of the kept ones somebody released after they had been dropped.
+    #: The number of kept documents that were dropped first and released later.
     released: int = 0
-    #: Records that were rejected, by reason; they are not among ``documents``.
-    quarantined: Sequence[tuple[str, int]] = ()
-    #: In BINS bins, the similarities of dropped documents to their keepers.
+    #: Rejected records by reason; ``documents`` does not count them.
+    rejected: Sequence[tuple[str, int]] = ()
+    #: The similarities of dropped documents to their keepers, in BINS bins.
     similarity: Sequence[int] = ()
-    #: What the similarity is, such as ``jaccard of words:5``.
-    similarity_of: str = "similarity"
-    #: In BINS bins, the similarities of the pairs that the sweep knows; empty where there is no sweep.
+    #: The name of the similarity, such as ``jaccard of words:5``.
+    similarity_name: str = "similarity"
+    #: The similarities of the pairs that the sweep knows, in BINS bins; empty without a sweep.
     pair_similarity: Sequence[int] = ()
-    #: What a pair must reach, as a similarity; None where a classifier has no such number.
+    #: The least similarity of a match; None if a classifier has no such number.
     threshold: float | None = None
-    #: The largest ones and some of the others.
+    #: The largest families and some of the others.
     families: Sequence[Family] = ()
-    #: How many there are, and how many documents the largest has.
+    #: The number of all families, and of the documents of the largest.
     families_total: int = 0
     largest_family: int = 0
-    #: Pairs that only just match, and that only just do not, the nearest to the threshold first.
+    #: Pairs just at or above the threshold, and just below it, the nearest first.
     matching_examples: Sequence[Example] = ()
     unmatched_examples: Sequence[Example] = ()
-    #: What is not known of pairs, such as those below the threshold.
-    unknown: str = ""
-    #: What other thresholds would have done.
+    #: Which pairs are unknown, such as those below the threshold, and why.
+    missing_pairs_note: str = ""
+    #: The results at other thresholds.
     sweep: Sweep | None = None
     #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
-    #: Dropped documents to be searched: all, or some of them.
+    #: The dropped documents to search: all, or some of them.
     rows: Sequence[Row] = ()
     rows_total: int = 0
-    #: More to say of the run, as names and values.
+    #: Other facts on the run, by name.
     facts: Mapping[str, str] = field(default_factory=dict)
-    #: What is sampled or cut, and what is not known.
+    #: What is sampled, cut or unknown.
     notes: Sequence[str] = ()
-    #: What the page calls documents, and what becomes of them.
+    #: The words for a run or for a flow.
     wording: Wording = BATCH
-    #: How long after what they repeat the duplicates of a flow came, and how many did.
+    #: How many duplicates of a flow came how long after their originals.
     lags: Sequence[tuple[str, int]] = ()
-    #: Shown in place of a text that is no longer available.
+    #: Shown instead of a text that is no longer available.
     missing_text: str = ""
 
     @property
     def dropped(self) -> int:
-        """How many documents are not kept."""
+        """The number of documents that are not kept."""
         return self.documents - self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class ReportLimits:
     """Limits on what a report lists."""
 
-    #: So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
+    #: Shows this many of the largest families, and half as many others at random. Raising it makes the page larger.
     families: int = 50
-    #: So many pairs just above, and just below the threshold.
+    #: Shows this many pairs just above and just below the threshold.
     cases: int = 10
-    #: So many dropped documents in the list to search: the latest ones of a flow, else a random part.
+    #: Lists this many dropped documents to search: the latest ones of a flow, a random part of a run's.
     rows: int = 2000
-    #: Of what is drawn at random; another one draws others.
+    #: Random seed of all that is drawn.
     seed: int = 1
 
     def __post_init__(self) -> None:

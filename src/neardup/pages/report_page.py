@@ -1,4 +1,4 @@
-"""The page of a report: one file that needs nothing but a browser."""
+"""The page of a report: one file that needs only a browser."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from neardup.pages.report import COPY, EQUAL_FEATURES, Example, Family, Report, 
 from neardup.pages.report_charts import build_charts
 from neardup.pages.sweep import format_similarity, format_threshold
 
-#: Said of a document whose text or features a removed one had before it, where its keeper has others.
-_OF_REMOVED = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
+#: Labels of a document that copies an earlier dropped one, but not its own keeper.
+_COPY_LABELS = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
 
 
 class Section(NamedTuple):
-    """A section as the page shows it, and the charts that it holds."""
+    """A further section of the page, and its charts."""
 
     content: Html
     charts: Sequence[Chart] = ()
 
 
 def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
-    """Return a report as a page; ``sections`` stand before those on what the run cost and how it was made."""
+    """Return a report as a page; further ``sections`` stand before those on costs and on the run."""
     charts, moving = build_charts(report)
     known = {"fingerprint": report.fingerprint} if report.fingerprint else {}
     body = render(
@@ -37,12 +37,12 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         moving=moving,
         subject=[line for line in (", ".join(report.inputs), report.in_words, report.rule) if line],
         tiles=_tiles(report),
-        reasons=_reasons(report),
-        rows=_rows(report),
+        reasons=_reason_rows(report),
+        rows=_dropped_rows(report),
         stages_table=stages_table,
         sections=[one.content for one in sections],
         facts=known | dict(report.facts) | dict(report.versions),
-        of_removed=_OF_REMOVED,
+        copy_labels=_COPY_LABELS,
         Html=Html,
         table=table,
         beginning=beginning,
@@ -56,8 +56,8 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         format_threshold=format_threshold,
     )
     words, sweep = report.wording, report.sweep
-    said = {name: getattr(words, name) for name in ("kept", "stopped", "keeps", "removes", "run")}
-    shown = {} if sweep is None else _moved(sweep)
+    said = {name: getattr(words, name) for name in ("kept", "dropped_label", "kept_verb", "dropped_verb", "run")}
+    shown = {} if sweep is None else _slider_data(sweep)
     return page(
         f"{report.title} - neardup",
         body,
@@ -68,12 +68,12 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
     )
 
 
-def _moved(sweep: Sweep) -> dict[str, Any]:
-    """Return what the slider needs of a sweep, its thresholds as names and as rules."""
-    names = [format_threshold(threshold, sweep.what) for threshold in sweep.thresholds]
-    sign = "≤" if sweep.distance else "≥"
-    rules = [f"{sweep.what} {sign} {threshold:g}" for threshold in sweep.thresholds]
-    figures = {name: getattr(sweep, name) for name in ("own", "kept", "dropped", "pairs", "similarities")}
+def _slider_data(sweep: Sweep) -> dict[str, Any]:
+    """Return the data of the slider: the figures of a sweep, and its thresholds as names and rules."""
+    names = [format_threshold(threshold, sweep.threshold_name) for threshold in sweep.thresholds]
+    sign = "≤" if sweep.is_distance else "≥"
+    rules = [f"{sweep.threshold_name} {sign} {threshold:g}" for threshold in sweep.thresholds]
+    figures = {name: getattr(sweep, name) for name in ("own_index", "kept", "dropped", "pairs", "similarities")}
     return figures | {"names": names, "rules": rules}
 
 
@@ -81,17 +81,17 @@ def _share(number: int, of: int) -> str:
     return f"{number / of:.1%}" if of else ""
 
 
-def _read(report: Report) -> int:
-    """Return how many records were read, rejected ones among them."""
-    return report.documents + sum(number for _, number in report.quarantined)
+def _records_read(report: Report) -> int:
+    """Return the number of records read, including rejected ones."""
+    return report.documents + sum(number for _, number in report.rejected)
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
-    """Return the headline: a value, what it is, and a note each."""
-    read, words = _read(report), report.wording
+    """Return the tiles of the headline: value, name and note of each."""
+    read, words = _records_read(report), report.wording
     rejected = read - report.documents
     found = [(f"{read:,}", "read", f"{rejected:,} of them rejected" if rejected else words.documents)]
-    for number, name in ((report.kept, words.kept), (report.dropped, words.stopped)):
+    for number, name in ((report.kept, words.kept), (report.dropped, words.dropped_label)):
         found.append((f"{number:,}", name, f"{_share(number, read)} of what was read" if read else ""))
     if report.families_total:
         largest = f"the largest of {report.largest_family:,} {words.documents}"
@@ -99,11 +99,11 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
     if report.stages:
         peak = max(stage["peak_memory_bytes"] for stage in report.stages)
         wall = sum(stage["wall_s"] for stage in report.stages)
-        found.append((_seconds(wall), "time", f"{peak / 1e6:,.0f} MB of memory at most"))
+        found.append((_format_seconds(wall), "time", f"{peak / 1e6:,.0f} MB peak memory"))
     return found
 
 
-def _seconds(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -111,17 +111,13 @@ def _seconds(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def _reasons(report: Report) -> list[list[object]]:
-    words, read = report.wording, _read(report)
+def _reason_rows(report: Report) -> list[list[object]]:
+    words, read = report.wording, _records_read(report)
     rows = [
         (words.kept, words.kept_means, report.kept - report.released),
-        *(
-            [("released", "was stopped, and somebody let it pass afterwards", report.released)]
-            if report.released
-            else []
-        ),
+        *([("released", "was stopped first, and released later", report.released)] if report.released else []),
         *((name, meaning, number) for name, number, meaning in report.reasons),
-        *((f"rejected: {name}", "never compared", number) for name, number in report.quarantined),
+        *((f"rejected: {name}", "never compared", number) for name, number in report.rejected),
     ]
     return [
         [
@@ -133,14 +129,14 @@ def _reasons(report: Report) -> list[list[object]]:
     ]
 
 
-def _rows(report: Report) -> list[list[object]]:
+def _dropped_rows(report: Report) -> list[list[object]]:
     listed = {family.number for family in report.families}
     return [
         [
             text(row.id),
-            text(row.words),
+            text(row.lead),
             text(row.keeper),
-            row.why,
+            row.reason,
             f"{row.similarity:.4f}",
             Html(f'<a href="#family-{row.family}">{row.family:,}</a>') if row.family in listed else row.family or "",
         ]
@@ -176,15 +172,15 @@ def _family_more(family: Family, words: Wording) -> str:
 
 
 def _range_of(examples: Sequence[Example], sweep: Sweep | None) -> str:
-    """Return from where to where the similarities of pairs go, as the threshold is written."""
-    what, distance = (sweep.what, sweep.distance) if sweep else ("", False)
+    """Return the range of the similarities of pairs, in the unit of the threshold."""
+    what, distance = (sweep.threshold_name, sweep.is_distance) if sweep else ("", False)
     ends = min(one.similarity for one in examples), max(one.similarity for one in examples)
     low, high = (format_similarity(what, end, distance=distance) for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
-    """Refuse a name that no page can have, and pages where the packages that draw charts are not installed."""
+    """Raise ``OutputError`` if the page cannot be written there, or the packages for charts are not installed."""
     if not name.endswith(".html"):
         raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
     check_drawing(name)
@@ -192,7 +188,7 @@ def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
 
 
 def write_page(name: str, report: Report) -> None:
-    """Write a report as a page: it is there as a whole or not at all."""
+    """Write a report as a page, complete or not at all."""
     content = report_page(report).encode()
     with OutputFile(name) as file:
         file.write(content + b"\n")

@@ -1,6 +1,6 @@
 "use strict";
 // The slider of thresholds: it tells what a run at another one would have done, moves the line in the charts, and says of
-// documents that are shown (data-goes) what would become of them.
+// documents that are shown (data-dropped-at) what would become of them.
 (() => {
   const { sweep, wording } = window.neardup.data;
   const slider = document.getElementById("threshold");
@@ -9,10 +9,10 @@
   const back = document.getElementById("threshold-back");
   const numbers = new Intl.NumberFormat("en");
   const signed = new Intl.NumberFormat("en", { signDisplay: "exceptZero" });
-  const watched = [...document.querySelectorAll("[data-goes]")].map((element) => ({
+  const watched = [...document.querySelectorAll("[data-dropped-at]")].map((element) => ({
     element,
     fate: element.querySelector(".fate"),
-    states: element.dataset.goes,
+    states: element.dataset.droppedAt,
   }));
   const families = [...document.querySelectorAll(".family")].map((element) => ({
     fate: element.querySelector("summary .fate"),
@@ -28,26 +28,26 @@
 
   function show() {
     const at = Number(slider.value);
-    const own = at === sweep.own;
+    const own = at === sweep.own_index;
     const threshold = sweep.names[at];
-    const more = (name) => (own ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own])})`);
+    const more = (name) => (own ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own_index])})`);
     said.replaceChildren(
       strong(sweep.rules[at]),
       own ? ` as in this ${wording.run}: ` : " instead: ",
-      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.stopped}${more("dropped")}, `,
+      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.dropped_label}${more("dropped")}, `,
       `${pairs(sweep.pairs[at])}${more("pairs")}`,
     );
     slider.setAttribute("aria-valuetext", said.textContent);
     back.disabled = own;
     window.neardup.set("cut", sweep.similarities[at]);
     for (const { element, fate, states } of watched) {
-      const changed = states[at] !== states[sweep.own];
+      const changed = states[at] !== states[sweep.own_index];
       element.classList.toggle("otherwise", changed);
       fate.hidden = !changed;
-      if (changed) fate.textContent = `${states[at] === "1" ? wording.removes : wording.keeps} at ${threshold}`;
+      if (changed) fate.textContent = `${states[at] === "1" ? wording.dropped_verb : wording.kept_verb} at ${threshold}`;
     }
     for (const { fate, members } of families) {
-      const changed = members.filter(({ states }) => states[at] !== states[sweep.own]);
+      const changed = members.filter(({ states }) => states[at] !== states[sweep.own_index]);
       fate.hidden = changed.length === 0;
       fate.textContent = changed.length ? `${changed.length} of those listed otherwise at ${threshold}` : "";
     }
@@ -55,7 +55,7 @@
 
   slider.addEventListener("input", show);
   back.addEventListener("click", () => {
-    slider.value = String(sweep.own);
+    slider.value = String(sweep.own_index);
     show();
     slider.focus();
   });

@@ -1,4 +1,4 @@
-"""What other thresholds would have done, from pairs that are known already, and similarities in words."""
+"""The results at other thresholds, from pairs that are known already; and similarities in words."""
 
 from __future__ import annotations
 
@@ -15,158 +15,165 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
 from neardup.search.margin import Criterion
 
-#: Thresholds of a similarity are so far apart; those of a distance that is no number of bits are such a share of it.
+#: The step between thresholds of a similarity; for a distance, except bits, as a share of the threshold.
 _STEP, _SHARE = Fraction(1, 100), Fraction(1, 20)
-_STRICTER_ONLY = (
-    "It moves to stricter thresholds only: a flow does not find out how near an item came that matched nothing."
-)
+_STRICTER_ONLY = "Only stricter thresholds are shown, because a flow records no similarity for an item without a match."
 _COUNTED = {
-    True: "Items are compared with all that the window holds, so a stricter threshold stops exactly those whose "
+    True: "Items are compared with everything in the window, so a stricter threshold stops exactly those whose "
     "similarity reaches it.",
-    False: "It counts the duplicates whose recorded similarity reaches the threshold. Items that a stricter one lets "
-    "pass would themselves enter the window and could stop others, so a flow with that threshold differs a little: "
-    "replay it to know.",
+    False: "Counted are the duplicates whose recorded similarity reaches the threshold. Items that a stricter one lets "
+    "pass would enter the window and could stop others, so a flow with that threshold may differ a little; "
+    "neardup replay tells exactly.",
 }
 
 
-def sweep_steps(scale: Criterion, loosest: Fraction) -> list[Fraction]:
-    """Return the thresholds of a sweep, from the loosest to the strictest, the own one among them."""
-    own = scale.threshold
-    if scale.measure == "hamming":
-        return [Fraction(bits) for bits in range(int(loosest), -1, -1)]
-    if scale.distance:
+def sweep_steps(criterion: Criterion, relaxed_threshold: Fraction) -> list[Fraction]:
+    """Return the thresholds of a sweep from loose to strict, including the criterion's own."""
+    own = criterion.threshold
+    if criterion.measure == "hamming":
+        return [Fraction(bits) for bits in range(int(relaxed_threshold), -1, -1)]
+    if criterion.distance:
         step = own * _SHARE
-        steps = {step * place for place in range(1, int(loosest / step) + 1)}
-        return sorted(steps | {own, loosest}, reverse=True)
-    first = int(loosest / _STEP) + 1
+        steps = {step * place for place in range(1, int(relaxed_threshold / step) + 1)}
+        return sorted(steps | {own, relaxed_threshold}, reverse=True)
+    first = int(relaxed_threshold / _STEP) + 1
     steps = {_STEP * place for place in range(first, int(1 / _STEP) + 1)}
-    return sorted(steps | {own} | ({loosest} if loosest > 0 else set()))
+    return sorted(steps | {own} | ({relaxed_threshold} if relaxed_threshold > 0 else set()))
 
 
-def similarity_at(scale: Criterion, threshold: Fraction) -> float:
-    """Return how similar a pair exactly at a threshold is."""
-    if scale.measure == "hamming":
+def similarity_at(criterion: Criterion, threshold: Fraction) -> float:
+    """Return the similarity of a pair exactly at a threshold."""
+    if criterion.measure == "hamming":
         return float(1 - threshold / 64)
-    return 1 / (1 + float(threshold)) if scale.distance else float(threshold)
+    return 1 / (1 + float(threshold)) if criterion.distance else float(threshold)
 
 
 class SweepResult(NamedTuple):
-    """A sweep, and what it says of documents."""
+    """A sweep, and its results for single documents."""
 
     sweep: Sweep
-    #: bool[t, w]: which of the watched documents would be dropped at each threshold.
+    #: bool[t, w]: which watched documents each threshold would drop.
     dropped: Bools
 
 
-class _Removal:
-    """Says which would be dropped if only some of the pairs matched."""
+class _DropCounter:
+    """Counts the documents that would be dropped if only some of the pairs matched."""
 
     def __init__(self, count: int, pairs: KnownPairs, everything: bool, before: int = 0) -> None:
         self._pairs, self._everything, self._before = pairs, everything, before
-        own = np.arange(count)
-        self.node = own if pairs.representative is None else pairs.representative
-        able = self.node >= 0
-        #: How many documents have the features of each representative.
-        self._own = count - pairs.reference
-        self.copies = np.bincount(self.node[: self._own][able[: self._own]], minlength=count).astype(np.int64)
+        rows = np.arange(count)
+        self.node = rows if pairs.representative is None else pairs.representative
+        comparable = self.node >= 0
+        self._input_count = count - pairs.reference_count
+        #: The number of input documents with the features of each representative.
+        self.copies = np.bincount(
+            self.node[: self._input_count][comparable[: self._input_count]], minlength=count
+        ).astype(np.int64)
         if not everything:
             numbers = np.arange(len(pairs.left), dtype=np.float64)
-            self._ranked = rank_documents(self.node, own if pairs.order is None else pairs.order, pairs.reference)
+            self._ranked = rank_documents(
+                self.node, rows if pairs.keep_order is None else pairs.keep_order, pairs.reference_count
+            )
             self._graph = build_graph(count, pairs.left, pairs.right, numbers)
 
-    def by(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
-        """Return how many would be, and which of the watched ones; ``chosen`` says which pairs match."""
+    def drops(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
+        """Return the number of dropped documents, and which watched ones are among them, if ``chosen`` pairs match."""
         if self._everything:
-            gone = np.zeros(len(self.node), np.bool_)
-            gone[self._pairs.right[chosen]] = True
-            return int(gone[self._before :].sum()), gone[watched]
-        known = self._graph
-        some = chosen[known.similarity.astype(np.int64)]
-        heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
-        stays = self._ranked.kept_nodes(Graph(heads, known.neighbours[some], known.similarity[some]))
+            dropped_mask = np.zeros(len(self.node), np.bool_)
+            dropped_mask[self._pairs.right[chosen]] = True
+            return int(dropped_mask[self._before :].sum()), dropped_mask[watched]
+        graph = self._graph
+        edges = chosen[graph.similarity.astype(np.int64)]
+        heads = np.concatenate([[0], np.cumsum(edges)]).astype(np.int64)[graph.heads]
+        kept = self._ranked.kept_nodes(Graph(heads, graph.neighbours[edges], graph.similarity[edges]))
         node = self.node[watched]
-        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.firsts[node] == watched))
-        of_input = (self._ranked.firsts >= 0) & (self._ranked.firsts < self._own)
-        return int(self.copies.sum() - (stays & of_input).sum()), gone
+        dropped_mask = (
+            (node >= 0) & (watched < self._input_count) & ~(kept[node] & (self._ranked.firsts[node] == watched))
+        )
+        of_input = (self._ranked.firsts >= 0) & (self._ranked.firsts < self._input_count)
+        return int(self.copies.sum() - (kept & of_input).sum()), dropped_mask
 
-    def pairs(self, chosen: Bools) -> int:
-        """Return how many pairs of documents match, equal ones among them."""
+    def pair_count(self, chosen: Bools) -> int:
+        """Return the number of matching pairs of documents, including equal ones."""
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
-        pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference)
+        pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference_count)
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
 
 
 def sweep_thresholds(
     verdicts: Verdicts,
-    scale: Criterion,
+    criterion: Criterion,
     known: KnownPairs,
     *,
     watched: Integers,
     everything: bool = False,
-    whole: bool = True,
+    is_exact: bool = True,
 ) -> SweepResult:
-    """Return what other thresholds would have done, each as a run at that threshold.
+    """Return the results at other thresholds, each as a run at that threshold would have them.
 
-    Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
-    came too late), stricter thresholds are counted by the recorded similarities.
+    If only the pairs of the verdicts are known, or the pairs do not lead to the verdicts (as with items that came too
+    late), the recorded similarities decide, and only stricter thresholds are counted.
 
-    ``watched`` (int64[w]) are documents whose own fate is of interest. With ``everything``, duplicates remove others as
-    well; pairs are not known at all thresholds (``whole``) with bands that are made for one.
+    ``watched`` (int64[w]) are the documents to follow. With ``everything``, duplicates drop others as well.
+    ``is_exact`` is false for LSH, whose bands are made for one threshold.
     """
-    count, own_gone = len(verdicts), verdicts.of != ORIGINAL
+    count, is_dropped = len(verdicts), verdicts.keeper_rows != ORIGINAL
     documents = count if verdicts.present is None else int(verdicts.present.sum())
-    removal, note = _Removal(count, known, everything), known.note
+    counter, note = _DropCounter(count, known, everything), known.note
     if known.matching is None:
-        own = known.similarity >= similarity_at(scale, scale.threshold)
-        if not known.searched or not np.array_equal(removal.by(own, np.arange(count))[1], own_gone):
-            stopped = np.flatnonzero(own_gone)
+        own = known.similarity >= similarity_at(criterion, criterion.threshold)
+        if not known.searched or not np.array_equal(counter.drops(own, np.arange(count))[1], is_dropped):
+            stopped = np.flatnonzero(is_dropped)
             known = KnownPairs(
-                left=stopped, right=stopped, similarity=verdicts.similarity[stopped], loosest=scale.threshold
+                left=stopped,
+                right=stopped,
+                similarity=verdicts.similarity[stopped],
+                relaxed_threshold=criterion.threshold,
             )
-            removal, whole = _Removal(count, known, True, verdicts.before), whole and everything
-            documents = count - verdicts.before
+            counter, is_exact = _DropCounter(count, known, True, verdicts.earlier_count), is_exact and everything
+            documents = count - verdicts.earlier_count
             note, own = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_)
     else:
-        # A classifier goes by g, of which the probability is rounded: at its cut the run itself says what passes.
+        # The probability of a classifier is rounded, so at its cut the matches of the run itself count.
         own = known.matching
-    steps = sweep_steps(scale, known.loosest)
-    bars = np.array([similarity_at(scale, step) for step in steps], np.float64)
-    place = steps.index(scale.threshold)
+    steps = sweep_steps(criterion, known.relaxed_threshold)
+    bars = np.array([similarity_at(criterion, step) for step in steps], np.float64)
+    place = steps.index(criterion.threshold)
     dropped, pairs = [], []
-    gone = np.zeros((len(steps), len(watched)), np.bool_)
+    dropped_mask = np.zeros((len(steps), len(watched)), np.bool_)
     for at, threshold in enumerate(steps):
         reach = known.similarity >= bars[at] if known.matches_at is None else known.matches_at(threshold)
         chosen = own if at == place else reach
-        number, gone[at] = removal.by(chosen, watched)
+        number, dropped_mask[at] = counter.drops(chosen, watched)
         dropped.append(number)
-        pairs.append(removal.pairs(chosen))
-    gone[place] = own_gone[watched]
+        pairs.append(counter.pair_count(chosen))
+    dropped_mask[place] = is_dropped[watched]
     sweep = Sweep(
         thresholds=[float(step) for step in steps],
         kept=[documents - number for number in dropped],
         dropped=dropped,
         pairs=pairs,
-        own=place,
-        what=threshold_name(scale),
-        distance=scale.distance,
+        own_index=place,
+        threshold_name=threshold_name(criterion),
+        is_distance=criterion.distance,
         similarities=bars.tolist(),
-        exact=whole,
+        is_exact=is_exact,
         note=note,
     )
-    return SweepResult(sweep, gone)
+    return SweepResult(sweep, dropped_mask)
 
 
-def threshold_name(scale: Criterion) -> str:
-    """Return what thresholds are of."""
-    return {"learned": "probability", "hamming": BITS}.get(scale.measure, scale.measure)
+def threshold_name(criterion: Criterion) -> str:
+    """Return the name of what thresholds apply to: a measure, probability, or BITS."""
+    return {"learned": "probability", "hamming": BITS}.get(criterion.measure, criterion.measure)
 
 
-def similarity_name(scale: Criterion, recipe: Recipe) -> str:
-    """Return what the similarities of a report are of."""
-    if scale.measure in ("learned", "hamming"):
-        return threshold_name(scale)
-    shown = {"euclidean": "1 / (1 + distance)"}.get(scale.measure, scale.measure)
-    if scale.measure in ("edit", "semantic"):
+def similarity_name(criterion: Criterion, recipe: Recipe) -> str:
+    """Return the name of the similarities of a report, such as jaccard of words:5."""
+    if criterion.measure in ("learned", "hamming"):
+        return threshold_name(criterion)
+    shown = {"euclidean": "1 / (1 + distance)"}.get(criterion.measure, criterion.measure)
+    if criterion.measure in ("edit", "semantic"):
         return f"{shown} similarity"
     step = recipe.parsed_second_step
     features = step.features if step is not None else recipe.signature or recipe.features
@@ -174,36 +181,36 @@ def similarity_name(scale: Criterion, recipe: Recipe) -> str:
     return f"{shown} of {features}{weights}"
 
 
-#: Of what two documents must share a part, by measure.
-_OF = {
-    "jaccard": "the {} that either of them has",
+#: What two matching documents share a part of, by measure.
+_SHARE_PHRASES = {
+    "jaccard": "the {} that occur in either of them",
     "overlap": "the {} of the longer one",
     "containment": "the {} of the shorter one",
 }
 
 
 def rule_in_words(recipe: Recipe) -> str:
-    """Return what a match is in plain words; empty for recipes of which they do not say it."""
-    wanted, of, step = recipe.parsed_features, _OF.get(recipe.measure), recipe.parsed_second_step
-    unit = {"words": "word", "qgrams": "character"}.get(wanted.kind)
+    """Return a sentence on what matches; empty for recipes that no simple sentence describes."""
+    features, phrase, step = recipe.parsed_features, _SHARE_PHRASES.get(recipe.measure), recipe.parsed_second_step
+    unit = {"words": "word", "qgrams": "character"}.get(features.kind)
     if recipe.measure == "hamming" and step is None:
         return f"Two documents match if at most {recipe.threshold:g} of the 64 bits of their SimHashes differ."
-    if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted:
+    if unit is None or phrase is None or features.multiset or recipe.signature or recipe.is_weighted:
         return ""
-    runs = f"{unit}s" if wanted.n == 1 else f"runs of {wanted.n} {unit}s"
-    share = f"they share at least {100 * recipe.threshold:g}% of {of.format(runs)}"
+    runs = f"{unit}s" if features.n == 1 else f"runs of {features.n} {unit}s"
+    share = f"they share at least {100 * recipe.threshold:g}% of {phrase.format(runs)}"
     if step is None:
         return f"Two documents match if {share}."
-    return f"Two documents match if {share}, and a classifier says so." if step.measure == "learned" else ""
+    return f"Two documents match if {share}, and the classifier agrees." if step.measure == "learned" else ""
 
 
 def format_threshold(threshold: float, what: str) -> str:
-    """Return a threshold for people, with its unit where it is of whole numbers: 0.85, 3 bits."""
+    """Return a threshold for people, with its unit where it is of is_exact numbers: 0.85, 3 bits."""
     return format_count(round(threshold), "bit") if what == BITS else f"{threshold:g}"
 
 
 def format_similarity(what: str, similarity: float, *, distance: bool) -> str:
-    """Return a similarity as people compare it with the threshold of that measure: a distance as a distance."""
+    """Return a similarity in the unit of the threshold: as a number, a distance, or bits."""
     if what == BITS:
         return format_count(round(64 * (1 - similarity)), "bit")
     if distance:
@@ -212,13 +219,13 @@ def format_similarity(what: str, similarity: float, *, distance: bool) -> str:
 
 
 def shared_in_words(o: int, a: int, b: int) -> str:
-    """Return how many features two sets of sizes a and b share; that is o of them."""
-    inside = "one is wholly contained in the other: " if o == min(a, b) < max(a, b) else ""
-    return f"{inside}{o:,} features shared, of {a:,} and {b:,}"
+    """Return in words that two sets of sizes a and b share o features."""
+    contained = "one is wholly contained in the other: " if o == min(a, b) < max(a, b) else ""
+    return f"{contained}{o:,} features shared, of {a:,} and {b:,}"
 
 
 def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
-    """Return the whole numbers behind a similarity; empty where they say nothing to people."""
+    """Return the is_exact numbers behind a similarity; empty where they say nothing to people."""
     if counts is None or recipe.second_step or recipe.is_weighted:
         return ""
     o, a, b = counts

@@ -1,4 +1,4 @@
-"""Verdicts and pairs as reports see them, of a run or of a flow, and how soon the duplicates of a flow came."""
+"""The verdicts and pairs of a run or a flow as reports read them, and how soon the duplicates of a flow came."""
 
 from __future__ import annotations
 
@@ -16,97 +16,97 @@ from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR
 from neardup.times import utc
 
-#: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.
+#: Instead of a keeper's row: the document is kept, or its keeper is not in the report.
 ORIGINAL, ELSEWHERE = -1, -2
-#: In the place of a time that is not known.
+#: Instead of an unknown time.
 NO_TIME = -(1 << 62)
-#: Reasons by their numbers in ``Verdicts.why``.
+#: Reasons by their numbers in ``Verdicts.reasons``.
 REASONS = (KEPT, COPY, EQUAL_FEATURES, NEAR)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdicts:
-    """What became of documents, in the order of the input or of arrival; a place is a number in this order."""
+    """The verdicts on documents, in the order of the input or of arrival; a row is a number in this order."""
 
     ids: pa.Array
-    #: int64[n]: the place of each one's keeper; ORIGINAL for a kept one, or ELSEWHERE. In a flow always an earlier
-    #: place.
-    of: Integers
-    #: float64[n]: to the keeper; of kept ones any number.
+    #: int64[n]: the row of each document's keeper; ORIGINAL for a kept document, or ELSEWHERE. In a flow always an
+    #: earlier row.
+    keeper_rows: Integers
+    #: float64[n]: the similarity to the keeper; for kept documents any number.
     similarity: Floats
-    #: bool[n]: whether the text is the keeper's byte for byte, and whether its features are, as those of equal texts
-    #: are.
+    #: bool[n]: whether the text equals the keeper's byte for byte, and whether the features do, as those of equal texts
+    #: do.
     exact: Bools
     equal: Bools
-    #: int64[n]: of a flow: microseconds since 1970, or NO_TIME.
+    #: int64[n]: microseconds since 1970, or NO_TIME; None for a run.
     times: Integers | None = None
-    #: So many of the first documents came before those that are reported, and are here because others repeat them.
-    before: int = 0
+    #: The number of first documents that are older than the report, and are here because reported ones repeat them.
+    earlier_count: int = 0
     #: The ids of keepers that are ELSEWHERE.
     elsewhere: Mapping[int, str] = field(default_factory=dict)
-    #: bool[n]: which documents count; None for all.
+    #: bool[n]: which documents belong to the input; None for all.
     present: Bools | None = None
-    #: The families; None where documents are connected by what they repeat, and by nothing else.
-    connected: Families | None = None
-    #: int64[n]: why each was dropped: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3
-    #: for near; None where the keeper says that.
-    why: Integers | None = None
+    #: The families; None if only the keepers connect documents, as in a flow.
+    families: Families | None = None
+    #: int64[n]: the reason for each verdict as an index in REASONS: a document may be a copy of any document before it,
+    #: not only of its keeper. None if the relation to the keeper is the reason.
+    reasons: Integers | None = None
 
     def __len__(self) -> int:
-        return len(self.of)
+        return len(self.keeper_rows)
 
     def id(self, place: int) -> str:
-        """Return what a document is called."""
+        """Return the id of a document."""
         return str(self.ids[place].as_py())
 
     def keeper(self, place: int) -> str:
-        """Return the id of a document's keeper; empty for a kept one."""
-        other = int(self.of[place])
+        """Return the id of a document's keeper, empty for a kept document."""
+        other = int(self.keeper_rows[place])
         if other == ORIGINAL:
             return ""
         return self.elsewhere.get(place, "") if other == ELSEWHERE else self.id(other)
 
-    def to_keeper(self, place: int) -> str:
-        """Return how a document is like its keeper."""
-        if self.of[place] == ORIGINAL:
+    def keeper_reason(self, place: int) -> str:
+        """Return how a document matches its keeper: COPY, EQUAL_FEATURES or NEAR; KEPT if it has none."""
+        if self.keeper_rows[place] == ORIGINAL:
             return KEPT
         return COPY if self.exact[place] else EQUAL_FEATURES if self.equal[place] else NEAR
 
     def reason(self, place: int) -> str:
-        """Return why a document was dropped, or that it is kept."""
-        return self.to_keeper(place) if self.why is None else REASONS[int(self.why[place])]
+        """Return why a document was dropped; KEPT for a kept one."""
+        return self.keeper_reason(place) if self.reasons is None else REASONS[int(self.reasons[place])]
 
     @cached_property
     def duplicates(self) -> Integers:
-        """The places of the reported documents that are not kept."""
-        found = np.flatnonzero(self.of != ORIGINAL)
-        return found[found >= self.before]
+        """The rows of the reported documents that are not kept."""
+        found = np.flatnonzero(self.keeper_rows != ORIGINAL)
+        return found[found >= self.earlier_count]
 
     @cached_property
-    def root(self) -> Integers:
-        """Of each document the first one that it goes back to, itself for a kept one."""
-        root = np.where(self.of >= 0, self.of, np.arange(len(self)))
+    def originals(self) -> Integers:
+        """The row of the original that each document goes back to; of a kept document its own row."""
+        root = np.where(self.keeper_rows >= 0, self.keeper_rows, np.arange(len(self)))
         while not np.array_equal(further := root[root], root):
             root = further
         return root
 
     @cached_property
     def family(self) -> Integers:
-        """The number of each document's family, from 1; 0 for none."""
-        if self.connected is not None:
-            return self.connected.family
-        roots, at, sizes = np.unique(self.root, return_inverse=True, return_counts=True)
+        """The number of each document's family, from 1; 0 for a document without one."""
+        if self.families is not None:
+            return self.families.family
+        roots, at, sizes = np.unique(self.originals, return_inverse=True, return_counts=True)
         number = np.zeros(len(roots), np.int64)
         number[sizes > 1] = np.arange(1, int((sizes > 1).sum()) + 1)
         return number[at]
 
     @cached_property
-    def sizes(self) -> Integers:
-        """How many documents each family has, by its number less 1."""
+    def family_sizes(self) -> Integers:
+        """The number of documents of each family; family 1 stands at index 0."""
         return np.bincount(self.family)[1:]
 
     def members(self, number: int) -> Integers:
-        """Return the places of a family's documents."""
+        """Return the rows of a family's documents."""
         order, ends = self._by_family
         return order[ends[number - 1] : ends[number]]
 
@@ -117,42 +117,45 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class KnownPairs:
-    """The pairs that are known, from a relaxed threshold on."""
+    """The pairs that were found, from a relaxed threshold on."""
 
-    #: int64[k]: places of documents, in a flow the earlier one on the left; for equals their representative's.
+    #: int64[k]: rows of documents, in a flow the earlier one on the left; equal documents share their representative's.
     left: Integers
     right: Integers
-    #: float64[k]: of each pair.
+    #: float64[k]: the similarity of each pair.
     similarity: Floats
-    #: The threshold from which on all pairs are there.
-    loosest: Fraction
+    #: The threshold from which on all pairs are known.
+    relaxed_threshold: Fraction
     #: Whether pairs were searched for.
     searched: bool = True
+    #: Why pairs beyond the threshold are unknown, if they are.
     note: str = ""
-    #: bool[k]: which of them match by the run itself; None for a flow, whose verdicts say that.
+    #: bool[k]: which pairs the run itself counts as matches; None for a flow, whose verdicts tell.
     matching: Bools | None = None
-    #: Which of them, exactly, reach a threshold; None to go by the similarities.
+    #: Returns which pairs reach a threshold, exactly; None if the similarities decide.
     matches_at: Callable[[Fraction], Bools] | None = None
-    #: int64[n]: of a run: of each document the first one with the same features, -1 for none; and the documents in keep
+    #: int64[n], of a run: the first document with the same features as each one, -1 for none; and the documents in keep
     #: order.
     representative: Integers | None = None
-    order: Integers | None = None
-    #: How many of the documents, the last ones, are of a reference, which all stay.
-    reference: int = 0
-    #: What is behind the similarity of a pair, in words, by its place here.
-    numbers: Callable[[int], str] | None = None
+    keep_order: Integers | None = None
+    #: The number of last documents that are the reference, all of them kept.
+    reference_count: int = 0
+    #: Returns the whole numbers behind the similarity of a pair in words, by its index.
+    describe_counts: Callable[[int], str] | None = None
 
     @classmethod
     def empty(cls, threshold: Fraction, note: str) -> Self:
-        """Return the pairs of a search that was not made, at its threshold."""
+        """Return no pairs, for a search that was not made at this threshold."""
         none = np.zeros(0, np.int64)
-        return cls(left=none, right=none, similarity=np.zeros(0), loosest=threshold, searched=False, note=note)
+        return cls(
+            left=none, right=none, similarity=np.zeros(0), relaxed_threshold=threshold, searched=False, note=note
+        )
 
 
 _SECOND = 1_000_000
 _MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
 _DAY = 24 * _HOUR
-#: Ends of the stretches of time by which a duplicate comes after what it repeats.
+#: The upper ends of the lags between a duplicate and its original.
 _LAGS = {
     "at once": _SECOND,
     "1 s to 1 min": _MINUTE,
@@ -170,7 +173,7 @@ _LATER = "more than 30 days"
 
 
 def format_time(moment: int) -> str:
-    """Return a time in microseconds as people read it, to the second; empty where no calendar has it."""
+    """Return a time in microseconds as text, to the second; empty if it is outside the calendar."""
     try:
         return utc(moment).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError):
@@ -178,13 +181,13 @@ def format_time(moment: int) -> str:
 
 
 def duplicate_lags(verdicts: Verdicts) -> list[tuple[str, int]]:
-    """Return how long after what they repeat the duplicates of a flow came, and how many did; nothing for a run."""
-    times, places = verdicts.times, verdicts.duplicates[verdicts.of[verdicts.duplicates] >= 0]
+    """Return how many duplicates of a flow came how long after their originals; empty for a run."""
+    times, places = verdicts.times, verdicts.duplicates[verdicts.keeper_rows[verdicts.duplicates] >= 0]
     if times is None:
         return []
-    places = places[times[verdicts.of[places]] != NO_TIME]
-    # One may repeat an item that is of a later time than itself, if it arrived late.
-    lag = np.abs(times[places] - times[verdicts.of[places]])
+    places = places[times[verdicts.keeper_rows[places]] != NO_TIME]
+    # A late item may repeat one with a later time.
+    lag = np.abs(times[places] - times[verdicts.keeper_rows[places]])
     counts = np.bincount(np.searchsorted(list(_LAGS.values()), lag), minlength=len(_LAGS) + 1)
     last = int(np.flatnonzero(counts).max(initial=-1))
     return list(zip([*_LAGS, _LATER], counts[: last + 1].tolist(), strict=False))

@@ -278,7 +278,7 @@ def run(
                 threads=threads,
                 encoder=encoder,
                 classifier=widened_classifier,
-                reference=features.names.reference_count,
+                reference_count=features.names.reference_count,
                 progress=partial(report, "verify"),
             )
         if relaxed is not None:
@@ -401,7 +401,7 @@ def _finder(
         excluded=np.zeros(len(features.names), np.bool_),
         keep_order=features.keep_order,
         threads=threads,
-        reference=features.names.reference_count,
+        reference_count=features.names.reference_count,
         groups=features.groups,
     )
     if recipe.measure != "semantic" or encoder is None:

@@ -320,7 +320,7 @@ class Result:
     def borderline(self, count: int = 10) -> list[Pair]:
         """Return the pairs that barely match, the least similar first; with a classifier, the least probable first.
 
-        Pairs that a classifier rejected are unknown; ``classifier.everything()`` accepts all candidates.
+        Pairs that a classifier rejected are unknown; ``classifier.without_cut()`` accepts all candidates.
         """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         pairs = self.pairs

@@ -88,7 +88,7 @@ def find_pairs(
     keep_order: Integers,
     max_pairs: int | None,
     all_or_none: bool = False,
-    reference: int = 0,
+    reference_count: int = 0,
     progress: StepProgress,
 ) -> Matches:
     """Return the pairs of documents that match by a recipe's measure and threshold.
@@ -112,27 +112,27 @@ def find_pairs(
         ``complete`` is False. Other searches find all.
     all_or_none : bool
         If more match, every search returns no pairs at all, and ``complete`` is False.
-    reference : int
+    reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
         Called with (documents done, documents in all) from time to time.
     """
     limit = max_pairs if all_or_none else None
     if recipe.measure == "hamming":
-        found = _by_hamming_distance(store, recipe, threads, excluded, reference, progress)
+        found = _by_hamming_distance(store, recipe, threads, excluded, reference_count, progress)
         return found if limit is None or len(found.left) <= limit else incomplete_matches(found.representative)
     if recipe.is_weighted:
         unit = statistics.unit(recipe) if statistics else 1
-        return _by_weights(store, recipe, unit, threads, excluded, limit, reference, progress)
+        return _by_weights(store, recipe, unit, threads, excluded, limit, reference_count, progress)
     if recipe.search == "lsh":
         from neardup.search.lsh import lsh_join
 
-        return lsh_join(store, recipe, threads=threads, excluded=excluded, reference=reference)
+        return lsh_join(store, recipe, threads=threads, excluded=excluded, reference_count=reference_count)
     join = partial(self_join, store)
     if isinstance(store, BoundedStore) and store.recomputed is not None:
-        from neardup.search.recomputed import recomputed_join
+        from neardup.search.bounded_join import bounded_join
 
-        join = partial(recomputed_join, store, store.recomputed)
+        join = partial(bounded_join, store, store.recomputed)
     return join(
         rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
         threads=threads,
@@ -140,7 +140,7 @@ def find_pairs(
         keep_order=keep_order,
         max_pairs=max_pairs,
         all_or_none=all_or_none,
-        reference=reference,
+        reference_count=reference_count,
         progress=progress,
     )
 
@@ -150,7 +150,7 @@ def _by_hamming_distance(
     recipe: Recipe,
     threads: int,
     excluded: npt.NDArray[np.bool_],
-    reference: int,
+    reference_count: int,
     progress: StepProgress,
 ) -> Matches:
     from neardup.search.hamming import hamming_pairs
@@ -161,7 +161,7 @@ def _by_hamming_distance(
     values = vectors.features[vectors.heads[:-1][members]]
     near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
     # Comparing the values of a reference with each other, too, costs less than a search that leaves these pairs out.
-    searched = members[near.left] < len(store) - reference
+    searched = members[near.left] < len(store) - reference_count
     left, right, distance = (column[searched] for column in near)
     counts = np.full((len(left), 3), _BITS, np.int64)
     counts[:, 0] -= distance
@@ -176,7 +176,7 @@ def _by_weights(
     threads: int,
     excluded: npt.NDArray[np.bool_],
     max_pairs: int | None,
-    reference: int,
+    reference_count: int,
     progress: StepProgress,
 ) -> Matches:
     from neardup.search.weighted import weighted_join
@@ -191,7 +191,7 @@ def _by_weights(
         excluded=repeats,
         threads=threads,
         max_pairs=max_pairs,
-        reference=reference,
+        reference_count=reference_count,
         progress=progress,
     )
     if found is None:
@@ -250,7 +250,7 @@ class PairSearch:
         For the measure ``semantic``: the embedding of each distinct text.
     representative : int64[n] or None
         For ``embeddings``: the first document with the same text.
-    reference : int
+    reference_count : int
         How many of the documents, the last ones, are of a reference.
     groups : int64[n] or None
         The group of each document, from 0, if documents are only compared inside groups.
@@ -263,7 +263,7 @@ class PairSearch:
     threads: int
     embeddings: Floats | None = None
     representative: Integers | None = None
-    reference: int = 0
+    reference_count: int = 0
     groups: Integers | None = None
 
     def __call__(
@@ -284,10 +284,10 @@ class PairSearch:
                 keep_order=self.keep_order,
                 max_pairs=max_pairs,
                 all_or_none=all_or_none,
-                reference=self.reference,
+                reference_count=self.reference_count,
                 progress=progress,
             )
-        input_count = len(self.representative) - self.reference
+        input_count = len(self.representative) - self.reference_count
         found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, input_count, progress)
         too_many = all_or_none and max_pairs is not None and len(found.left) > max_pairs
         return incomplete_matches(self.representative) if too_many else found

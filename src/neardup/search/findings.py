@@ -153,9 +153,9 @@ def assemble_findings(
     margin: Margin | None,
 ) -> Findings:
     """Return the findings that follow from the matching pairs."""
-    reference = documents.names.reference_count
-    keepers = find_keepers(matches.representative, pairs.graph, documents.order, reference)
-    families = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
+    reference_count = documents.names.reference_count
+    keepers = find_keepers(matches.representative, pairs.graph, documents.order, reference_count)
+    families = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference_count)
     return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, keepers, families, margin)
 
 

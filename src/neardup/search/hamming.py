@@ -1,10 +1,10 @@
 """Every pair of 64-bit values within a Hamming distance, through permuted blocks of bits.
 
-Two values that differ in at most k of 64 bits, cut into b blocks, agree in b - k blocks at least. So for each choice
-of b - k blocks these are moved to the front, the values are sorted, and those with equal fronts compared. A pair is
-reported at the choice of the first b - k blocks in which it agrees, hence once (Manku, Jain & Das Sarma, WWW 2007,
-3.1). Bits that are the same in all values are left out first; where many values have the same front, they are
-searched once more by their other bits.
+Two values that differ in at most k of 64 bits, cut into b blocks, agree in at least b - k blocks. So for each choice
+of b - k blocks, these are moved to the front, the values are sorted, and values with equal fronts are compared. A pair
+is reported only for the choice of the first b - k blocks in which it agrees, hence once (Manku, Jain & Das Sarma, WWW
+2007, 3.1). Bits that are the same in all values are left out first. Many values with the same front are searched once
+more by their other bits.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 BITS = 64
-#: What it costs to move and sort a value, in comparisons of two values.
-_COST_OF_SORTING = 200
-#: More choices of blocks than this are never made.
-_MOST_TABLES = 10_000
-#: Rows that are compared with all others in one piece of work.
-_ROWS_AT_A_TIME = 1024
+#: The cost of moving and sorting a value, in comparisons of two values.
+_SORT_COST = 200
+#: The maximum number of choices of blocks.
+_MAX_TABLES = 10_000
+#: Rows that are compared with all later ones in one piece of work.
+_ROWS_PER_PIECE = 1024
 #: Longer runs of equal fronts are searched by their other bits.
-_LONGEST_RUN = 4096
-_ROOM_FOR_PAIRS = 1 << 12
-_MOST_VALUES = 1 << 32
+_MAX_RUN = 4096
+#: The first capacity for pairs.
+_CAPACITY = 1 << 12
+_MAX_VALUES = 1 << 32
 _NO_PAIRS = np.empty((0, 2), np.int64)
 
 
 class BlockPlan(NamedTuple):
-    """How pairs are searched for.
+    """A plan of the search for pairs.
 
     Attributes
     ----------
     blocks : int
-        Blocks that the bits are cut into; 0 when all values are compared with all.
+        Number of blocks that the bits are cut into; 0 if all values are compared with all others.
     tables : int
-        Choices of blocks, each a sorted copy of the values.
+        Number of choices of blocks; each is a sorted copy of the values.
     key_bits : int
-        Bits that a choice brings to the front, at least.
+        Minimum number of bits that a choice moves to the front.
     comparisons : int
-        Comparisons of two values to expect, for values at random.
+        Expected number of comparisons of two values, for random values.
     """
 
     blocks: int
@@ -68,16 +69,16 @@ class NearPairs(NamedTuple):
 
 
 def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
-    """Return the cheapest search for the pairs within k bits among n distinct values.
+    """Return the cheapest plan for finding the pairs within k bits among n distinct values.
 
     Parameters
     ----------
     n : int
-        Distinct values. More of them want more key bits.
+        Number of distinct values. Raising it leads to more key bits.
     k : int
-        The largest distance, 0 to 63. Raising it wants more tables, until comparing all with all is cheapest.
+        Maximum distance, 0 to 63. Raising it leads to more tables, until comparing all with all is cheapest.
     bits : int
-        The bits that values have.
+        Number of bits of a value.
 
     Raises
     ------
@@ -87,20 +88,21 @@ def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
     if not 0 <= k < BITS:
         raise RecipeError(f"Hamming distance {k} is outside 0..63; 64-bit values are near from 0 to about 10")
     pairs = n * (n - 1) // 2
-    best, least = BlockPlan(0, 0, 0, pairs), float(pairs)
+    best, best_cost = BlockPlan(0, 0, 0, pairs), float(pairs)
     for blocks in range(k + 1, bits + 1):
         tables = math.comb(blocks, k)
-        if tables > _MOST_TABLES:
+        if tables > _MAX_TABLES:
             break
-        width, wider = divmod(bits, blocks)
+        # The first ``wide`` blocks are one bit wider than the others.
+        width, wide = divmod(bits, blocks)
         comparisons = 0.0
-        for wide in range(max(0, wider - k), min(wider, blocks - k) + 1):
-            many = math.comb(wider, wide) * math.comb(blocks - wider, blocks - k - wide)
-            comparisons += many * pairs / 2.0 ** (width * (blocks - k) + wide)
-        cost = comparisons + tables * n * _COST_OF_SORTING
-        if cost < least:
-            key_bits = width * (blocks - k) + max(0, wider - k)
-            best, least = BlockPlan(blocks, tables, key_bits, round(comparisons)), cost
+        for chosen_wide in range(max(0, wide - k), min(wide, blocks - k) + 1):
+            choices = math.comb(wide, chosen_wide) * math.comb(blocks - wide, blocks - k - chosen_wide)
+            comparisons += choices * pairs / 2.0 ** (width * (blocks - k) + chosen_wide)
+        cost = comparisons + tables * n * _SORT_COST
+        if cost < best_cost:
+            key_bits = width * (blocks - k) + max(0, wide - k)
+            best, best_cost = BlockPlan(blocks, tables, key_bits, round(comparisons)), cost
     return best
 
 
@@ -110,19 +112,19 @@ def hamming_pairs(
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> NearPairs:
-    """Find every pair i < j of values that differ in at most k bits, equal ones among them.
+    """Find every pair i < j of values that differ in at most k bits, pairs of equal values included.
 
     Parameters
     ----------
     values : uint64[n]
-        The values, SimHashes for instance; equal ones are compared once.
+        The values, for instance SimHashes; equal values are compared once.
     k : int
-        The largest distance, 0 to 63; 3 finds near-duplicates among SimHashes [Manku 2007, 5]. Raising it finds more
+        Maximum distance, 0 to 63; 3 finds near-duplicates among SimHashes [Manku 2007, 5]. Raising it finds more
         pairs, slower.
     threads : int
-        Changes the time, never the answer.
+        Number of threads; changes the time, never the result.
     progress : callable
-        Told (tables or pieces done, all of them) from time to time.
+        Called with (tables or pieces done, their total) from time to time.
 
     Raises
     ------
@@ -131,33 +133,33 @@ def hamming_pairs(
     InputError
         If the values are not an array of uint64, or more than 2**32.
     """
-    values = _checked(values)
+    values = _check_values(values)
     order = np.argsort(values)
     ordered = values[order]
-    first = np.ones(len(values), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    starts = np.append(np.flatnonzero(first), len(values))
+    is_first = np.ones(len(values), np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.append(np.flatnonzero(is_first), len(values))
     distinct = ordered[starts[:-1]]
-    work = _work(distinct, k, _LONGEST_RUN)
-    several = np.flatnonzero(np.diff(starts) > 1)
-    found = [np.stack([several, several], axis=1)]
-    for number, pairs in enumerate(map_in_order(lambda piece: piece.near(), work, threads), 1):
+    pieces = _pieces(distinct, k, _MAX_RUN)
+    repeated = np.flatnonzero(np.diff(starts) > 1)
+    found = [np.stack([repeated, repeated], axis=1)]
+    for number, pairs in enumerate(map_in_order(lambda piece: piece.pairs(), pieces, threads), 1):
         found.append(pairs)
-        progress(number, len(work))
-    return _of_members(np.concatenate(found), distinct, starts, order)
+        progress(number, len(pieces))
+    return _expand_groups(np.concatenate(found), distinct, starts, order)
 
 
-def _checked(values: Words) -> Words:
+def _check_values(values: Words) -> Words:
     if not isinstance(values, np.ndarray) or values.dtype != np.uint64 or values.ndim != 1:
-        what = f"{values.dtype}[{values.ndim}-d]" if isinstance(values, np.ndarray) else type(values).__name__
-        raise InputError(f"values of kind {what} cannot be compared bit by bit; give a one-dimensional uint64 array")
-    if len(values) > _MOST_VALUES:
+        kind = f"{values.dtype}[{values.ndim}-d]" if isinstance(values, np.ndarray) else type(values).__name__
+        raise InputError(f"values of kind {kind} cannot be compared bit by bit; give a one-dimensional uint64 array")
+    if len(values) > _MAX_VALUES:
         raise InputError(f"{len(values):,} values are more than 2**32; search them in parts")
     return np.ascontiguousarray(values)
 
 
-def _of_members(groups: Integers, distinct: Words, starts: Integers, members: Integers) -> NearPairs:
-    """Return the pairs of values from pairs of groups of equal ones."""
+def _expand_groups(groups: Integers, distinct: Words, starts: Integers, members: Integers) -> NearPairs:
+    """Return the pairs of values, given the pairs of groups of equal values."""
     distances = np.bitwise_count(distinct[groups[:, 0]] ^ distinct[groups[:, 1]]).astype(np.int64)
     sizes = np.diff(starts)
     a, b = sizes[groups[:, 0]], sizes[groups[:, 1]]
@@ -168,17 +170,17 @@ def _of_members(groups: Integers, distinct: Words, starts: Integers, members: In
     return NearPairs(left[sequence], right[sequence], distance[sequence])
 
 
-def _work(values: Words, k: int, longest: int) -> list[_Rows | _Table]:
+def _pieces(values: Words, k: int, max_run: int) -> list[_RowBlock | _Table]:
     """Return the pieces of work that together find all pairs of sorted distinct values."""
     values, bits = _without_constant_bits(values)
     blocks = plan_blocks(len(values), k, bits).blocks
     if blocks:
-        return list(_tables(values, k, bits, blocks, longest))
-    return [_Rows(values, begin, k) for begin in range(0, len(values), _ROWS_AT_A_TIME)]
+        return list(_tables(values, k, bits, blocks, max_run))
+    return [_RowBlock(values, begin, k) for begin in range(0, len(values), _ROWS_PER_PIECE)]
 
 
 def _without_constant_bits(values: Words) -> tuple[Words, int]:
-    """Return values with the bits that are the same in all taken out, in the same order, and how many are left."""
+    """Return the values without the bits that are the same in all, in the same order, and the number of bits left."""
     varying = int(np.bitwise_or.reduce(values ^ values[:1])) if len(values) else 0
     if varying == (1 << BITS) - 1:
         return values, BITS
@@ -191,25 +193,25 @@ def _without_constant_bits(values: Words) -> tuple[Words, int]:
             source += width
         else:
             source += 1
-    kept = np.empty_like(values)
-    rearrange_bits(values, np.array(moves, np.uint64).reshape(-1, 3), kept)
-    return kept, place
+    varying_values = np.empty_like(values)
+    rearrange_bits(values, np.array(moves, np.uint64).reshape(-1, 3), varying_values)
+    return varying_values, place
 
 
-class _Search(NamedTuple):
-    """What pairs of values must be: alike in the front, different in each block left out, within k bits."""
+class _PairRule(NamedTuple):
+    """The conditions on a pair: equal in the front, different in each skipped block, within k bits."""
 
     front: int
-    left_out: Words
+    skipped_blocks: Words
     k: int
 
-    def among(self, values: Words, begin: int, end: int, longest: int) -> Integers:
-        """Return int64[p, 2], the pairs i < j with i in [begin, end), but for runs of equal fronts that are longer."""
+    def pairs(self, values: Words, begin: int, end: int, max_run: int) -> Integers:
+        """Return int64[p, 2], the pairs i < j with i in [begin, end), without those of longer runs of equal fronts."""
         found = [_NO_PAIRS]
-        pairs = np.empty((_ROOM_FOR_PAIRS, 2), np.int64)
+        pairs = np.empty((_CAPACITY, 2), np.int64)
         while begin < end:
             begin, written = pairs_within_distance(
-                values, begin, end, np.uint64(self.front), self.left_out, self.k, longest, pairs
+                values, begin, end, np.uint64(self.front), self.skipped_blocks, self.k, max_run, pairs
             )
             found.append(pairs[:written].copy())
             if begin < end and written < len(pairs) // 2:
@@ -217,73 +219,72 @@ class _Search(NamedTuple):
         return np.concatenate(found)
 
 
-class _Rows(NamedTuple):
-    """Some of the values, to be compared with all behind them."""
+class _RowBlock(NamedTuple):
+    """A range of the values, to be compared with all later ones."""
 
     values: Words
     begin: int
     k: int
 
-    def near(self) -> Integers:
+    def pairs(self) -> Integers:
         """Return int64[p, 2], the pairs of these rows within k bits."""
-        end = min(self.begin + _ROWS_AT_A_TIME, len(self.values))
-        return _Search(0, np.empty(0, np.uint64), self.k).among(self.values, self.begin, end, len(self.values))
+        end = min(self.begin + _ROWS_PER_PIECE, len(self.values))
+        return _PairRule(0, np.empty(0, np.uint64), self.k).pairs(self.values, self.begin, end, len(self.values))
 
 
 class _Table(NamedTuple):
-    """One choice of blocks: what is moved where, the bits behind the front, what pairs must be.
+    """One choice of blocks: the moves of bits, the number of bits behind the front, and the conditions on pairs.
 
-    Runs of equal fronts up to the longest are compared all with all.
+    Runs of equal fronts of at most ``max_run`` values are compared all with all.
     """
 
     values: Words
     moves: Words
-    rest: int
-    search: _Search
-    longest: int
+    tail_bits: int
+    rule: _PairRule
+    max_run: int
 
-    def near(self) -> Integers:
-        """Return int64[p, 2], the pairs of values (sorted ones, by place) that this choice reports."""
+    def pairs(self) -> Integers:
+        """Return int64[p, 2], the pairs of places of sorted values that this choice reports."""
         moved = np.empty_like(self.values)
         rearrange_bits(self.values, self.moves, moved)
         moved.sort()
-        found = [self.search.among(moved, 0, len(moved), self.longest)]
-        found += [self._in_run(moved, begin, end) for begin, end in self._long_runs(moved)]
+        found = [self.rule.pairs(moved, 0, len(moved), self.max_run)]
+        found += [self._pairs_in_run(moved, begin, end) for begin, end in self._long_runs(moved)]
         pairs = np.concatenate(found)
-        back = np.empty(pairs.size, np.uint64)
-        rearrange_bits(moved[pairs.ravel()], np.ascontiguousarray(self.moves[:, [1, 0, 2]]), back)
-        return np.searchsorted(self.values, back).reshape(-1, 2)
+        restored = np.empty(pairs.size, np.uint64)
+        rearrange_bits(moved[pairs.ravel()], np.ascontiguousarray(self.moves[:, [1, 0, 2]]), restored)
+        return np.searchsorted(self.values, restored).reshape(-1, 2)
 
     def _long_runs(self, moved: Words) -> list[tuple[int, int]]:
-        fronts = moved >> np.uint64(self.rest)
+        fronts = moved >> np.uint64(self.tail_bits)
         bounds = np.concatenate([[0], np.flatnonzero(fronts[1:] != fronts[:-1]) + 1, [len(moved)]])
-        long = np.flatnonzero(np.diff(bounds) > self.longest)
-        return list(zip(bounds[long].tolist(), bounds[long + 1].tolist(), strict=True))
+        is_long = np.flatnonzero(np.diff(bounds) > self.max_run)
+        return list(zip(bounds[is_long].tolist(), bounds[is_long + 1].tolist(), strict=True))
 
-    def _in_run(self, moved: Words, begin: int, end: int) -> Integers:
+    def _pairs_in_run(self, moved: Words, begin: int, end: int) -> Integers:
         run = moved[begin:end]
-        work = _work(run, self.search.k, len(run))
-        pairs = np.concatenate([_NO_PAIRS, *(piece.near() for piece in work)])
+        pairs = np.concatenate([_NO_PAIRS, *(piece.pairs() for piece in _pieces(run, self.rule.k, len(run)))])
         difference = run[pairs[:, 0]] ^ run[pairs[:, 1]]
-        new = np.all(difference[:, None] & self.search.left_out != 0, axis=1)
-        return pairs[new] + begin
+        is_new = np.all(difference[:, None] & self.rule.skipped_blocks != 0, axis=1)
+        return pairs[is_new] + begin
 
 
-def _tables(values: Words, k: int, bits: int, blocks: int, longest: int) -> Iterator[_Table]:
+def _tables(values: Words, k: int, bits: int, blocks: int, max_run: int) -> Iterator[_Table]:
     """Yield every choice of blocks - k blocks."""
-    width, wider = divmod(bits, blocks)
-    widths = [width + 1] * wider + [width] * (blocks - wider)
+    width, wide = divmod(bits, blocks)
+    widths = [width + 1] * wide + [width] * (blocks - wide)
     ends = [sum(widths[: block + 1]) for block in range(blocks)]
     for chosen in combinations(range(blocks), blocks - k):
-        others = [block for block in range(blocks) if block not in chosen]
-        moves, left_out, place = [], [], bits
-        for block in [*chosen, *others]:
+        tail = [block for block in range(blocks) if block not in chosen]
+        moves, skipped_blocks, place = [], [], bits
+        for block in [*chosen, *tail]:
             place -= widths[block]
             mask = (1 << widths[block]) - 1
             moves.append((bits - ends[block], place, mask))
-            if block in others and block < chosen[-1]:
-                left_out.append(mask << place)
-        rest = sum(widths[block] for block in others)
-        front = ((1 << bits) - 1) ^ ((1 << rest) - 1)
-        search = _Search(front, np.array(left_out, np.uint64), k)
-        yield _Table(values, np.array(moves, np.uint64), rest, search, longest)
+            if block in tail and block < chosen[-1]:
+                skipped_blocks.append(mask << place)
+        tail_bits = sum(widths[block] for block in tail)
+        front = ((1 << bits) - 1) ^ ((1 << tail_bits) - 1)
+        rule = _PairRule(front, np.array(skipped_blocks, np.uint64), k)
+        yield _Table(values, np.array(moves, np.uint64), tail_bits, rule, max_run)

@@ -35,20 +35,23 @@ from neardup.search.matches import Matches, distinct_documents, set_representati
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 #: Another round of counting pays if the last one dropped at least this share of the sets.
-_WORTH_A_ROUND = 0.2
-#: Sets in a piece of work.
+_MIN_DROPPED_SHARE = 0.2
+#: Sets per piece of work.
 SETS_AT_A_TIME = 4096
-#: The least number of bits that choose a slot or a bucket.
-FEWEST_BITS = 10
+#: The minimum number of bits that choose a slot or a bucket.
+MIN_BITS = 10
 #: Bytes of the counts that are always allowed: with far fewer slots than features they would rule little out.
-_LEAST_FOR_COUNTS = 1 << 24
-_PARTS_BETWEEN_RELEASES = 8
+_MIN_COUNT_BYTES = 1 << 24
+_PIECES_PER_EVICTION = 8
 
 Result = TypeVar("Result")
 
 
 class Prefixes(NamedTuple):
-    """The prefixes of sets: that of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1 means no partner."""
+    """The prefixes of sets: that of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1 means no partner.
+
+    The arrays are those of ``kernels.counts.write_prefixes``, in the order of ``kernels.prefixes.RankedSets``.
+    """
 
     shared: Integers
     lengths: Integers
@@ -56,7 +59,7 @@ class Prefixes(NamedTuple):
     starts: Integers
     keys: Words
 
-    def of(self, chosen: npt.NDArray[Any]) -> Prefixes:
+    def select(self, chosen: npt.NDArray[Any]) -> Prefixes:
         """Return the prefixes of the chosen sets."""
         return Prefixes(self.shared[chosen], self.lengths[chosen], self.bitmaps[chosen], self.starts[chosen], self.keys)
 
@@ -65,56 +68,56 @@ class JoinContext:
     """The sets, settings and statistics that all steps of a join share."""
 
     def __init__(
-        self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory, reference: int = 0
+        self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory, reference_count: int = 0
     ) -> None:
         self.addresses, self.sizes, self.rule, self.threads = addresses, sizes, rule, threads
-        self.memory, self.input_count = memory, len(sizes) - reference
+        self.memory, self.input_count = memory, len(sizes) - reference_count
         self.statistics = {"rounds": 0, "candidates": 0, "verified": 0}
 
     def map_sets(self, function: Callable[[int], Result], count: int) -> Iterator[Result]:
         """Yield ``function(begin)`` for each piece of ``SETS_AT_A_TIME`` sets, in order."""
         for number, result in enumerate(map_in_order(function, range(0, count, SETS_AT_A_TIME), self.threads)):
-            if number % _PARTS_BETWEEN_RELEASES == 0:
+            if number % _PIECES_PER_EVICTION == 0:
                 self.memory.evict()
             yield result
 
 
-def prune_sets(steps: JoinContext, members: Integers) -> tuple[Integers, Prefixes]:
+def prune_sets(context: JoinContext, members: Integers) -> tuple[Integers, Prefixes]:
     """Return the sets that can have a partner, and their prefixes."""
     while True:
-        steps.statistics["rounds"] += 1
-        shift, counts = _counts(steps, members)
-        prefix = _prefixes(steps, members, shift, counts)
-        able = prefix.lengths >= 0
+        context.statistics["rounds"] += 1
+        shift, counts = _counts(context, members)
+        prefixes = find_prefixes(context, members, shift, counts)
+        able = prefixes.lengths >= 0
         remaining = members[able]
-        if len(remaining) == 0 or len(remaining) > (1 - _WORTH_A_ROUND) * len(members):
-            steps.statistics["sets_with_enough_shared_features"] = len(remaining)
-            return remaining, prefix.of(able)
-        steps.memory.release_array(prefix.keys)
+        if len(remaining) == 0 or len(remaining) > (1 - _MIN_DROPPED_SHARE) * len(members):
+            context.statistics["sets_with_enough_shared_features"] = len(remaining)
+            return remaining, prefixes.select(able)
+        context.memory.release_array(prefixes.keys)
         members = remaining
 
 
-def _counts(steps: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+def _counts(context: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
     """Return how many of the sets contain a feature of each slot, at most 255.
 
     Slots without a feature of the input count 0, for a reference set is only compared with sets of the input.
     """
-    bits = max(int(steps.sizes[members].sum()).bit_length(), FEWEST_BITS)
-    while bits > FEWEST_BITS and (steps.threads << bits) > max(steps.memory.free_bytes / 2, _LEAST_FOR_COUNTS):
+    bits = max(int(context.sizes[members].sum()).bit_length(), MIN_BITS)
+    while bits > MIN_BITS and (context.threads << bits) > max(context.memory.free_bytes / 2, _MIN_COUNT_BYTES):
         bits -= 1
     shift = np.uint64(64 - bits)
-    input_count = int(np.searchsorted(members, steps.input_count))
-    counts = _slot_counts(steps, members[:input_count], bits)
+    input_count = int(np.searchsorted(members, context.input_count))
+    counts = _slot_counts(context, members[:input_count], bits)
     if input_count < len(members):
-        reference_counts = _slot_counts(steps, members[input_count:], bits)
+        reference_counts = _slot_counts(context, members[input_count:], bits)
         reference_counts *= counts > 0
         add_counts(counts, reference_counts)
     return shift, counts
 
 
-def _slot_counts(steps: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
+def _slot_counts(context: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
     shift = np.uint64(64 - bits)
-    tables = [np.zeros(1 << bits, np.uint8) for _ in range(steps.threads)]
+    tables = [np.zeros(1 << bits, np.uint8) for _ in range(context.threads)]
     free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
     for table in tables:
         free.put(table)
@@ -122,50 +125,63 @@ def _slot_counts(steps: JoinContext, members: Integers, bits: int) -> npt.NDArra
     def count(begin: int) -> None:
         table = free.get()
         part = members[begin : begin + SETS_AT_A_TIME]
-        count_features(steps.addresses, steps.sizes, part, shift, table)
+        count_features(context.addresses, context.sizes, part, shift, table)
         free.put(table)
 
-    for _ in steps.map_sets(count, len(members)):
+    for _ in context.map_sets(count, len(members)):
         pass
     for table in tables[1:]:
         add_counts(tables[0], table)
     return tables[0]
 
 
-def _prefixes(steps: JoinContext, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
+def find_prefixes(context: JoinContext, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
+    """Return the rare-first prefixes of sets, without features that only one set contains.
+
+    Parameters
+    ----------
+    context : JoinContext
+        The sets and the rule.
+    members : int64[m]
+        The sets that have a prefix.
+    shift : uint64
+        The slot of a feature is the feature shifted right by this number of bits.
+    counts : uint8[2**(64 - shift)]
+        The number of sets that contain a feature of each slot, as ``kernels.counts.count_features`` counts them.
+    """
     count = len(members)
-    rooms = np.empty(count, np.int64)
-    prefix_capacities(steps.sizes[members], steps.rule, rooms)
-    begins = np.cumsum(rooms) - rooms
-    found = Prefixes(
+    capacities = np.empty(count, np.int64)
+    prefix_capacities(context.sizes[members], context.rule, capacities)
+    begins = np.cumsum(capacities) - capacities
+    prefixes = Prefixes(
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.empty((count, 8), np.uint64),
         np.empty(count, np.int64),
-        steps.memory.array(np.uint64, int(rooms.sum())),
+        context.memory.array(np.uint64, int(capacities.sum())),
     )
 
-    def fill(begin: int) -> None:
+    def write(begin: int) -> None:
         part = slice(begin, begin + SETS_AT_A_TIME)
-        results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-        write_prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
+        results = *(array[part] for array in prefixes[:-1]), prefixes.keys, int(begins[begin])
+        write_prefixes(context.addresses, context.sizes, members[part], shift, counts, context.rule, results)
 
-    for _ in steps.map_sets(fill, count):
+    for _ in context.map_sets(write, count):
         pass
-    return found
+    return prefixes
 
 
-_MOST_INDEX_BITS = 26
+_MAX_INDEX_BITS = 26
 #: With more meetings of prefixes per feature than this, counting is faster: a meeting costs 167 ns, a feature 240 ns.
-_MEETINGS_A_FEATURE = 2
+_MEETINGS_PER_FEATURE = 2
 #: Fewer meetings take less time than loading the counting kernels.
-FEWEST_MEETINGS = 1 << 25
-#: Bytes that counting takes for each feature.
-_INDEXED_FEATURE = 24
-#: Places in the index are numbers of 32 bits, those in its chained form with a sign.
-_MOST_ENTRIES, _MOST_CHAINED = (1 << 32) - 1, (1 << 31) - 1
-#: Room for pairs in one call of the kernel, at least.
-_ROOM_FOR_PAIRS = 1 << 16
+MIN_MEETINGS = 1 << 25
+#: Bytes of memory per feature that counting takes.
+_BYTES_PER_FEATURE = 24
+#: Places in the index are unsigned numbers of 32 bits, in its chained form signed ones.
+_MAX_ENTRIES, _MAX_CHAINED_ENTRIES = (1 << 32) - 1, (1 << 31) - 1
+#: The minimum capacity for pairs of one kernel call.
+_CAPACITY = 1 << 16
 
 
 def self_join(
@@ -177,7 +193,7 @@ def self_join(
     keep_order: Integers | None = None,
     max_pairs: int | None = None,
     all_or_none: bool = False,
-    reference: int = 0,
+    reference_count: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
@@ -196,20 +212,20 @@ def self_join(
         The documents in keep order, by default input order; it only matters if there are too many pairs.
     max_pairs : int, optional
         If more pairs of distinct sets match, only those of dropped documents with kept ones are found, which decide
-        what is kept, and ``complete`` is False. None finds all, whatever they cost.
+        what is kept, and ``complete`` is False. None finds all, however many there are.
     all_or_none : bool
         If more match, return no pairs at all.
-    reference : int
+    reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
-        Called with (sets done, sets in all) from time to time.
+        Called with (sets done, total sets) from time to time.
     """
     representative = set_representatives(store, excluded)
-    steps = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference)
+    context = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference_count)
     request = JoinRequest(representative, keep_order, max_pairs, all_or_none, progress)
     members = distinct_documents(representative)
-    steps.statistics["distinct_sets"] = len(members)
-    return join_stored_sets(steps, members, request)
+    context.statistics["distinct_sets"] = len(members)
+    return join_stored_sets(context, members, request)
 
 
 class JoinRequest(NamedTuple):
@@ -228,28 +244,28 @@ class JoinRequest(NamedTuple):
     progress: Callable[[int, int], None]
 
 
-def join_stored_sets(steps: JoinContext, members: Integers, request: JoinRequest) -> Matches:
-    """Return the pairs of member sets, whose features are at the addresses of the steps."""
+def join_stored_sets(context: JoinContext, members: Integers, request: JoinRequest) -> Matches:
+    """Return the pairs of member sets, whose features are at the addresses of the context."""
     representative, keep_order, max_pairs, all_or_none, progress = request
-    sizes = steps.sizes
-    members, prefix = prune_sets(steps, members)
-    run = PrefixJoin(steps)
+    sizes = context.sizes
+    members, prefixes = prune_sets(context, members)
+    run = PrefixJoin(context)
     order = np.argsort(sizes[members], kind="stable")
-    found = run.match(run.sets(members, prefix, order), members[order] < steps.input_count, max_pairs, progress)
+    found = run.match(run.sets(members, prefixes, order), members[order] < context.input_count, max_pairs, progress)
     complete = found is not None
     if found is None and all_or_none:
         found = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     if found is None:
-        order, reference_sets = _in_keep_order(members, representative, keep_order, steps.input_count)
-        several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
-        found = run.match_with_kept(run.sets(members, prefix, order), several, reference_sets, progress)
-    steps.memory.release_array(prefix.keys)
+        order, reference_sets = _in_keep_order(members, representative, keep_order, context.input_count)
+        is_repeated = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
+        found = run.match_with_kept(run.sets(members, prefixes, order), is_repeated, reference_sets, progress)
+    context.memory.release_array(prefixes.keys)
     ranks, overlap = found
     documents = members[order][ranks]
     counts = np.column_stack([overlap, sizes[documents]])
     left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
-    steps.statistics["pairs"] = len(left)
-    return Matches(representative, left, right, counts, complete=complete, statistics=steps.statistics)
+    context.statistics["pairs"] = len(left)
+    return Matches(representative, left, right, counts, complete=complete, statistics=context.statistics)
 
 
 def _in_keep_order(
@@ -257,7 +273,7 @@ def _in_keep_order(
 ) -> tuple[Integers, tuple[int, int]]:
     """Return sets in the keep order of their first documents, those of a reference first.
 
-    Also return how many of the reference's sets occur in the input, too (they come first), and how many it has in all.
+    Also return the number of reference sets that occur in the input, too (they come first), and of all reference sets.
     """
     if keep_order is None:
         keep_order = np.roll(np.arange(len(representative)), len(representative) - input_count)
@@ -274,14 +290,14 @@ def _in_keep_order(
 class PrefixJoin:
     """The second half of a join: ranked sets are matched by their prefixes."""
 
-    def __init__(self, steps: JoinContext) -> None:
-        self.steps = steps
+    def __init__(self, context: JoinContext) -> None:
+        self.context = context
 
-    def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> RankedSets:
+    def sets(self, members: Integers, prefixes: Prefixes, order: Integers) -> RankedSets:
         """Return the sets in an order, as the kernels take them."""
-        check_entries(len(order), _MOST_CHAINED)
+        check_entries(len(order), _MAX_CHAINED_ENTRIES)
         chosen = members[order]
-        return RankedSets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
+        return RankedSets(self.context.addresses[chosen], self.context.sizes[chosen], *prefixes.select(order))
 
     def sides(
         self, sets: RankedSets, of_input: npt.NDArray[np.bool_]
@@ -298,18 +314,18 @@ class PrefixJoin:
             try:
                 yield index, queries
             finally:
-                self.steps.memory.release_array(index.entries)
+                self.context.memory.release_array(index.entries)
 
     def _index(self, sets: RankedSets, chosen: npt.NDArray[np.bool_]) -> PrefixIndex:
         """Return the index of the prefixes of the chosen sets, which are in order of size."""
         lengths = np.empty(len(sets.sizes), np.int64)
-        index_lengths(sets, self.steps.rule, lengths)
+        index_lengths(sets, self.context.rule, lengths)
         lengths[~chosen] = 0
-        entries, statistics = check_entries(int(lengths.sum())), self.steps.statistics
-        bits = bits_of_index(entries)
+        entries, statistics = check_entries(int(lengths.sum())), self.context.statistics
+        bits = index_bits(entries)
         index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
         self._fill_lists(count_entries, sets, lengths, index)
-        index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
+        index = index._replace(entries=self.context.memory.array(np.uint64, begin_lists(index.heads)))
         self._fill_lists(insert_entries, sets, lengths, index)
         longest, meetings = finish_lists(index)
         statistics["index_entries"] = statistics.get("index_entries", 0) + entries
@@ -319,9 +335,9 @@ class PrefixJoin:
 
     def _fill_lists(self, fill: Callable[..., None], sets: RankedSets, lengths: Integers, index: PrefixIndex) -> None:
         """Count or insert the keys: each thread reads all of them, for its share of the lists."""
-        bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
+        bounds = np.linspace(0, len(index.heads) - 1, self.context.threads + 1).astype(np.int64).tolist()
         shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
-        for _ in map_in_order(partial(fill, np.arange(len(lengths)), sets, lengths), shares, self.steps.threads):
+        for _ in map_in_order(partial(fill, np.arange(len(lengths)), sets, lengths), shares, self.context.threads):
             pass
 
     def match(
@@ -339,8 +355,8 @@ class PrefixJoin:
         for pairs, candidates, verified, count in self._matches(sets, of_input, max_pairs):
             found.append(pairs)
             total, done = total + len(pairs), done + count
-            self.steps.statistics["candidates"] += candidates
-            self.steps.statistics["verified"] += verified
+            self.context.statistics["candidates"] += candidates
+            self.context.statistics["verified"] += verified
             if max_pairs is not None and total > max_pairs:
                 return None
             progress(done % len(sets.sizes) or len(sets.sizes), len(sets.sizes))
@@ -361,11 +377,11 @@ class PrefixJoin:
             first, end = begin, min(begin + SETS_AT_A_TIME, count)
             found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
             while begin < end and (max_pairs is None or sum(map(len, found)) <= max_pairs):
-                begin, written, more, done = match_ranks(
-                    begin, end, queries, index, self.steps.rule, ranks_of_size, local.scratch
+                begin, written, met, compared = match_ranks(
+                    begin, end, queries, index, self.context.rule, ranks_of_size, local.scratch
                 )
                 found.append(local.scratch[3][:written].copy())
-                candidates, verified = candidates + more, verified + done
+                candidates, verified = candidates + met, verified + compared
             return np.concatenate(found), candidates, verified, end - first
 
         sides = self.sides(sets, of_input)
@@ -375,78 +391,78 @@ class PrefixJoin:
 
                 sides.close()
                 del index
-                counted = ScanCount(sets.addresses, sets.sizes, self.steps.rule, self.steps.threads)
+                counted = ScanCount(sets.addresses, sets.sizes, self.context.rule, self.context.threads)
                 for pairs, compared, looked_up in counted.pairs(of_input):
                     yield pairs, compared, compared, looked_up
                 return
-            yield from self.steps.map_sets(partial(match_from, index=index, queries=queries), count)
+            yield from self.context.map_sets(partial(match_from, index=index, queries=queries), count)
 
     def _is_dense(self, sets: RankedSets) -> bool:
         """Return whether prefixes meet so often that counting overlaps costs less than comparing candidates."""
         features = int(sets.sizes.sum())
         return (
-            self.steps.statistics["meetings"] > max(_MEETINGS_A_FEATURE * features, FEWEST_MEETINGS)
-            and self.steps.memory.free_bytes > _INDEXED_FEATURE * features
+            self.context.statistics["meetings"] > max(_MEETINGS_PER_FEATURE * features, MIN_MEETINGS)
+            and self.context.memory.free_bytes > _BYTES_PER_FEATURE * features
         )
 
     def match_with_kept(
         self,
         sets: RankedSets,
-        several: npt.NDArray[np.bool_],
+        is_repeated: npt.NDArray[np.bool_],
         reference_sets: tuple[int, int],
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers]:
         """Return ranks and overlaps, as ``match`` does, of pairs of a set and a kept set before it in keep order.
 
-        A set of several documents (``several``) is also matched with sets kept after its first document, for they may
+        A set of several documents (``is_repeated``) is also matched with sets kept after its first document: they may
         come before its later ones. The sets of a reference, counted as in ``_in_keep_order``, are always kept.
         """
-        room = int(sets.lengths.sum())
-        check_entries(room, _MOST_CHAINED)
-        bits = bits_of_index(room)
+        entries = int(sets.lengths.sum())
+        check_entries(entries, _MAX_CHAINED_ENTRIES)
+        bits = index_bits(entries)
         heads = np.full(1 << bits, -1, np.int32)
         chains = (
             heads,
-            self.steps.memory.array(np.int32, room),
-            self.steps.memory.array(np.uint64, room),
+            self.context.memory.array(np.int32, entries),
+            self.context.memory.array(np.uint64, entries),
             bits,
         )
         scratch = _match_scratch(sets)
         found = [np.zeros((0, 3), np.int64)]
         used = 0
 
-        def match_sets(ranks: Integers, settled: bool) -> None:
+        def match_sets(ranks: Integers, is_decided: bool) -> None:
             nonlocal used
             while len(ranks):
                 part = ranks[:SETS_AT_A_TIME]
-                done, used, written = match_with_kept(part, settled, sets, chains, used, self.steps.rule, scratch)
+                done, used, written = match_with_kept(part, is_decided, sets, chains, used, self.context.rule, scratch)
                 found.append(scratch[3][:written].copy())
                 ranks = ranks[done:]
                 progress(count - len(ranks), count)
 
         count = len(sets.sizes)
-        in_both, kept = reference_sets
+        shared, kept = reference_sets
         used = insert_kept(np.arange(kept), sets, chains, used)
-        match_sets(np.arange(in_both), settled=True)
-        match_sets(np.arange(kept, count), settled=False)
+        match_sets(np.arange(shared), is_decided=True)
+        match_sets(np.arange(kept, count), is_decided=False)
         dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
         dropped = dropped[dropped >= kept]
-        match_sets(dropped[several[dropped]], settled=True)
+        match_sets(dropped[is_repeated[dropped]], is_decided=True)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
 
 
-def bits_of_index(entries: int, most: int = _MOST_INDEX_BITS) -> int:
-    """Return the number of bits that choose a list in an index of so many entries."""
-    return min(max(entries.bit_length() - 1, FEWEST_BITS), most)
+def index_bits(entries: int, max_bits: int = _MAX_INDEX_BITS) -> int:
+    """Return the number of bits that choose a list in an index with this number of entries."""
+    return min(max(entries.bit_length() - 1, MIN_BITS), max_bits)
 
 
-def check_entries(entries: int, most: int | None = None) -> int:
-    """Return the number of entries; raise if an index cannot hold that many."""
-    most = _MOST_ENTRIES if most is None else most
-    if entries > most:
+def check_entries(entries: int, limit: int | None = None) -> int:
+    """Return the number of entries of an index; raise ``NeardupError`` if they are more than it can hold."""
+    limit = _MAX_ENTRIES if limit is None else limit
+    if entries > limit:
         raise NeardupError(
-            f"the join needs {entries:,} index entries, and holds at most {most:,}; raise the threshold or split the "
+            f"the join needs {entries:,} index entries, and holds at most {limit:,}; raise the threshold or split the "
             "corpus"
         )
     return entries
@@ -456,5 +472,5 @@ def _match_scratch(sets: RankedSets) -> tuple[npt.NDArray[np.int32], Integers, W
     """Return the buffers of the matching kernels, with room for all partners of a set."""
     count = len(sets.sizes)
     width = table_size(int(sets.sizes.max(initial=0)))
-    pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
+    pairs = np.empty((max(count, _CAPACITY), 3), np.int64)
     return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

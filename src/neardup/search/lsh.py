@@ -1,8 +1,8 @@
-"""Locality-sensitive hashing from a stated recall: bands of minima bring candidates, and all are verified.
+"""Locality-sensitive hashing with a stated recall: bands of minima give candidates, and all are verified.
 
-Two sets of Jaccard s agree in a band of r minima with probability s^r, so they share one of b bands with
-1 - (1 - s^r)^b (Broder 1997; Leskovec, Rajaraman & Ullman, Mining of Massive Datasets, 3.4). Each document that passes
-has its exact similarity, so there are no wrong pairs, only missing ones.
+Two sets of Jaccard s agree in a band of r minima with probability s^r, so they share one of b bands with probability
+1 - (1 - s^r)^b (Broder 1997; Leskovec, Rajaraman & Ullman, Mining of Massive Datasets, 3.4). The similarity of each
+candidate is computed exactly: pairs may be missed, but none is wrong.
 """
 
 from __future__ import annotations
@@ -25,31 +25,30 @@ from neardup.kernels.tables import table_size
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import map_in_order
+from neardup.search.bounded_join import BoundedJoin
 from neardup.search.matches import Matches, distinct_documents, set_representatives, sorted_pairs
-from neardup.search.recomputed import RecomputedJoin
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: Sets in a piece of work.
-_AT_A_TIME = 8192
-#: Of so many sets, and so many of their minima, and so many pairs a minimum, the candidates among all are expected.
-_SAMPLED = 20_000
-_SLOTS = 4
-_MOST_AGREEING = 200_000
-_ROOM_FOR_PAIRS = 1 << 16
+#: Sets per piece of work.
+_PIECE = 8192
+#: For the estimate of candidates: sampled sets, sampled minima of each, and sampled pairs per minimum.
+_SAMPLED_SETS, _SAMPLED_MINIMA, _SAMPLED_PAIRS = 20_000, 4, 200_000
+#: The first capacity for pairs.
+_CAPACITY = 1 << 16
 
 
 class Bands(NamedTuple):
-    """How sketches are cut into bands.
+    """The division of sketches into bands.
 
     Attributes
     ----------
     bands, rows : int
         b bands of r minima each. More bands find more pairs and more candidates; more rows fewer of both.
     jaccard : float
-        The least Jaccard that a pair at the threshold can have.
+        The smallest Jaccard s of a pair that reaches the threshold.
     recall : float
-        1 - (1 - s^r)^b for that s: the share of such pairs that is found.
+        1 - (1 - s^r)^b: the expected share of such pairs that is found.
     """
 
     bands: int
@@ -59,21 +58,21 @@ class Bands(NamedTuple):
 
 
 def bands_for(jaccard: float, recall: float, num_perm: int) -> Bands:
-    """Return the bands with the longest rows that reach a recall with at most so many minima.
+    """Return the bands with the longest rows that reach a recall with at most ``num_perm`` minima.
 
     Parameters
     ----------
     jaccard : float
         s, in (0, 1].
     recall : float
-        In (0, 1). Raising it takes more bands or shorter rows, so more candidates.
+        In (0, 1). Raising it leads to more bands or shorter rows, so to more candidates.
     num_perm : int
-        The most minima, b r. Raising it allows longer rows, so fewer candidates, and longer sketching.
+        Maximum number of minima, b r. Raising it allows longer rows, so fewer candidates, but sketches take longer.
 
     Raises
     ------
     RecipeError
-        If so few minima cannot reach the recall.
+        If ``num_perm`` minima cannot reach the recall.
 
     Examples
     --------
@@ -100,49 +99,51 @@ def bands_for(jaccard: float, recall: float, num_perm: int) -> Bands:
 def bands_of(recipe: Recipe) -> Bands:
     """Return the bands of a recipe."""
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    least = max(measure(recipe.measure).least_jaccard(recipe.exact_threshold), floor, Fraction(0))
-    return bands_for(float(least), recipe.recall, recipe.num_perm)
+    jaccard = max(measure(recipe.measure).least_jaccard(recipe.exact_threshold), floor, Fraction(0))
+    return bands_for(float(jaccard), recipe.recall, recipe.num_perm)
 
 
 def lsh_join(
-    store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_], reference: int = 0
+    store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_], reference_count: int = 0
 ) -> Matches:
-    """Find most pairs of a store's documents that match: of those at the threshold, the recipe's recall.
+    """Find most pairs of a store's documents that match: of those at the threshold, the share of the recipe's recall.
 
     Parameters
     ----------
     store : FeatureStore
-        Feature sets.
+        The feature sets.
     recipe : Recipe
-        Its measure, threshold, ``recall``, ``num_perm`` and ``seed``.
+        Gives the measure, the threshold, ``recall``, ``num_perm`` and ``seed``.
     threads : int
-        They change the time, never the answer.
+        Number of threads; changes the time, never the result.
     excluded : bool[n]
         Documents that must match nothing.
-    reference : int
-        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
+    reference_count : int
+        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     """
     plan = bands_of(recipe)
     sizes = store.sizes
     representative = set_representatives(store, excluded)
     members = distinct_documents(representative)
-    wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
-    own = int(np.searchsorted(members, len(sizes) - reference))
-    step = max(len(members) // _SAMPLED, 1)
+    match_rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+    input_count = int(np.searchsorted(members, len(sizes) - reference_count))
+    step = max(len(members) // _SAMPLED_SETS, 1)
     sampled = members[::step]
-    sketched = partial(_sketch, num_perm=plan.bands * plan.rows, seed=recipe.seed)
-    verify = None
+    sketch = partial(_minima, num_perm=plan.bands * plan.rows, seed=recipe.seed)
+    verification = None
     if isinstance(store, BoundedStore) and store.recomputed is not None:
-        passes = RecomputedJoin(store, store.recomputed, wanted, threads)
-        keys, minima = _keys_again(store.recomputed, members, sampled, sketched, plan)
-        verify = partial(_overlaps_again, passes, members), passes.room
+        join = BoundedJoin(store, store.recomputed, match_rule, threads)
+        keys, minima = _recompute_keys(store.recomputed, members, sampled, sketch, plan)
+        verification = _Verification(partial(_verify_recomputed, join, members), join.room)
         addresses = np.empty(0, np.uint64)
     else:
-        every = map_in_order(lambda part: _keys(sketched(part), plan), store.set_blocks(), threads)
-        keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
-        minima, addresses = sketched(store.sets_of(sampled)), store.addresses()[members]
-    expected = _expected(minima, len(members), -(-own // step), plan)
-    found, candidates, verified = _verified(keys, (addresses, sizes[members]), own, wanted, threads, verify)
+        parts = map_in_order(lambda part: _keys(sketch(part), plan), store.set_blocks(), threads)
+        keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *parts])[members]
+        minima, addresses = sketch(store.sets_of(sampled)), store.addresses()[members]
+    expected = _expected_candidates(minima, len(members), -(-input_count // step), plan)
+    found, candidates, verified = _matching_pairs(
+        keys, (addresses, sizes[members]), input_count, match_rule, threads, verification
+    )
     documents = members[found[:, :2]]
     counts = np.column_stack([found[:, 2], sizes[documents]])
     left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
@@ -160,7 +161,7 @@ def lsh_join(
     return Matches(representative, left, right, counts, statistics=statistics)
 
 
-def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
+def _minima(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
     features, sizes = part
     heads = row_heads(sizes)
     minima = np.empty((len(sizes), num_perm), np.uint64)
@@ -169,8 +170,8 @@ def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
 
 
 def keys_of(part: tuple[Words, Integers], plan: Bands, seed: int) -> Words:
-    """Return a hash of each band of the sketches of documents, their features and sizes: uint64[d, bands]."""
-    return _keys(_sketch(part, plan.bands * plan.rows, seed), plan)
+    """Return a hash of each band of the sketches of documents, given their features and sizes: uint64[d, bands]."""
+    return _keys(_minima(part, plan.bands * plan.rows, seed), plan)
 
 
 def _keys(minima: Words, plan: Bands) -> Words:
@@ -179,118 +180,124 @@ def _keys(minima: Words, plan: Bands) -> Words:
     return keys
 
 
-def _keys_again(
+def _recompute_keys(
     recomputed: RecomputedFeatures,
     members: Integers,
     sampled: Integers,
-    sketched: Callable[[tuple[Words, Integers]], Words],
+    sketch: Callable[[tuple[Words, Integers]], Words],
     plan: Bands,
 ) -> tuple[Words, Words]:
-    """Return the keys of the members, and the minima of those sampled, from one more pass."""
-    chosen, looked_at = np.zeros((2, len(recomputed.sizes)), np.bool_)
-    chosen[members] = looked_at[sampled] = True
+    """Return the keys of the members, and the minima of the sampled ones, from another pass over the input."""
+    is_member, is_sampled = np.zeros((2, len(recomputed.sizes)), np.bool_)
+    is_member[members] = is_sampled[sampled] = True
 
-    def make(documents: Integers, block: Block) -> tuple[Words, Words]:
-        minima = sketched((block.features, block.sizes))
-        return _keys(minima, plan), minima[looked_at[documents]]
+    def compute(documents: Integers, block: Block) -> tuple[Words, Words]:
+        minima = sketch((block.features, block.sizes))
+        return _keys(minima, plan), minima[is_sampled[documents]]
 
-    keys, samples, done = np.empty((len(members), plan.bands), np.uint64), list[Words](), 0
-    for found, sample in recomputed.map_blocks(chosen, make):
-        keys[done : done + len(found)] = found
+    keys, samples, count = np.empty((len(members), plan.bands), np.uint64), list[Words](), 0
+    for block_keys, sample in recomputed.map_blocks(is_member, compute):
+        keys[count : count + len(block_keys)] = block_keys
         samples.append(sample)
-        done += len(found)
+        count += len(block_keys)
     return keys, np.concatenate([np.empty((0, plan.bands * plan.rows), np.uint64), *samples])
 
 
-def _overlaps_again(passes: RecomputedJoin, members: Integers, found: Integers) -> Integers:
-    """Return those of the candidates that match, their features made once more, with their overlaps."""
-    documents = members[found[:, :2]]
-    overlap = passes.overlaps(documents)
-    return np.column_stack([found[:, :2], overlap])[overlap >= 0]
+class _Verification(NamedTuple):
+    """Verifies candidates whose features are not stored, at most ``max_bytes`` of pairs at a time."""
+
+    verify: Callable[[Integers], Integers]
+    max_bytes: float
 
 
-def _verified(
+def _verify_recomputed(join: BoundedJoin, members: Integers, candidates: Integers) -> Integers:
+    """Return the candidates that match, with their overlaps, after recomputing their features."""
+    overlaps = join.overlaps(members[candidates[:, :2]])
+    return np.column_stack([candidates[:, :2], overlaps])[overlaps >= 0]
+
+
+def _matching_pairs(
     keys: Words,
-    chosen: tuple[Words, Integers],
-    own: int,
-    wanted: tuple[int, ...],
+    sets: tuple[Words, Integers],
+    input_count: int,
+    match_rule: tuple[int, ...],
     threads: int,
-    verify: tuple[Callable[[Integers], Integers], float] | None,
+    verification: _Verification | None,
 ) -> tuple[Integers, int, int]:
-    """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at.
+    """Return the matching pairs that share a band, and the numbers of candidates and of verified ones.
 
-    One of the two is among the first ``own`` sets. Where features are not held, ``verify`` says which candidates match,
-    of so many bytes at a time.
+    Pairs are rows (left, right, overlap) of int64[k, 3]; one of the two is among the first ``input_count`` sets.
     """
-    width = table_size(int(chosen[1].max(initial=0)))
+    width = table_size(int(sets[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
-    waiting = 0
+    pending_bytes = 0
     for band in range(keys.shape[1]):
         order = np.argsort(keys[:, band], kind="stable")
 
-        def look(begin: int, band: int = band, order: Integers = order) -> list[tuple[Integers, int, int]]:
+        def match(begin: int, band: int = band, order: Integers = order) -> list[tuple[Integers, int, int]]:
             table = np.empty(width, np.uint64)
-            room = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
-            end, parts = min(begin + _AT_A_TIME, len(order)), []
+            pairs = np.empty((_CAPACITY, 3), np.int64)
+            end, parts = min(begin + _PIECE, len(order)), []
             while begin < end:
-                at, written, looked, counted = pairs_by_band(
-                    band, begin, end, order, keys, chosen, own, wanted, table, room
+                at, written, met, compared = pairs_by_band(
+                    band, begin, end, order, keys, sets, input_count, match_rule, table, pairs
                 )
-                parts.append((room[:written].copy(), looked, counted))
+                parts.append((pairs[:written].copy(), met, compared))
                 if at == begin:
-                    room = np.empty((2 * len(room), 3), np.int64)
+                    pairs = np.empty((2 * len(pairs), 3), np.int64)
                 begin = at
             return parts
 
-        for parts in map_in_order(look, range(0, len(order), _AT_A_TIME), threads):
-            for pairs, looked, counted in parts:
+        for parts in map_in_order(match, range(0, len(order), _PIECE), threads):
+            for pairs, met, compared in parts:
                 found.append(pairs)
-                candidates += looked
-                verified += counted
-                waiting += pairs.nbytes
-        if verify is not None and (waiting > verify[1] or band == keys.shape[1] - 1):
-            found, waiting = _matching(found, verify[0]), 0
+                candidates += met
+                verified += compared
+                pending_bytes += pairs.nbytes
+        if verification and (pending_bytes > verification.max_bytes or band == keys.shape[1] - 1):
+            found, pending_bytes = _verify_pending(found, verification.verify), 0
     return np.concatenate(found), candidates, verified
 
 
-def _matching(found: list[Integers], verify: Callable[[Integers], Integers]) -> list[Integers]:
-    known = [part[part[:, 2] >= 0] for part in found]
-    return [*known, verify(np.concatenate([part[part[:, 2] < 0] for part in found]))]
+def _verify_pending(found: list[Integers], verify: Callable[[Integers], Integers]) -> list[Integers]:
+    """Replace the pairs of unknown overlap, -1, by those that match."""
+    verified = [part[part[:, 2] >= 0] for part in found]
+    return [*verified, verify(np.concatenate([part[part[:, 2] < 0] for part in found]))]
 
 
-def _expected(minima: Words, members: int, own: int, plan: Bands) -> int:
-    """Return how many candidates the minima of a sample of the sets let expect among all of them.
+def _expected_candidates(minima: Words, members: int, input_count: int, plan: Bands) -> int:
+    """Return the expected number of candidates among all members, estimated from the minima of a sample.
 
-    One of the two is among the first ``own`` of the sample.
+    One of the two sets of a candidate is among the first ``input_count`` of the sample.
 
-    Two sets of Jaccard s agree in a given minimum with probability s. So over all pairs that agree there, the sum of
-    their probabilities of being candidates, each divided by s, has the wanted mean (Horvitz & Thompson 1952); s is
+    Two sets of Jaccard s agree in a given minimum with probability s. So the sum over all pairs that agree there, of
+    their probabilities of being candidates divided by s, has the required mean (Horvitz & Thompson 1952); s is
     estimated from the other minima.
     """
-    slots = min(_SLOTS, minima.shape[1])
+    slots = min(_SAMPLED_MINIMA, minima.shape[1])
     total = 0.0
     for slot in range(slots):
-        pairs, share = _agreeing(minima[:, slot])
-        pairs = pairs[pairs.min(axis=1) < own]
-        same = np.empty(len(pairs), np.int64)
-        for begin in range(0, len(pairs), _AT_A_TIME):
-            left, right = pairs[begin : begin + _AT_A_TIME].T
-            same[begin : begin + _AT_A_TIME] = (minima[left] == minima[right]).sum(axis=1)
-        jaccard = (same - 1)[same > 1] / (minima.shape[1] - 1)
+        pairs, share = _equal_pairs(minima[:, slot])
+        pairs = pairs[pairs.min(axis=1) < input_count]
+        equal = np.empty(len(pairs), np.int64)
+        for begin in range(0, len(pairs), _PIECE):
+            left, right = pairs[begin : begin + _PIECE].T
+            equal[begin : begin + _PIECE] = (minima[left] == minima[right]).sum(axis=1)
+        jaccard = (equal - 1)[equal > 1] / (minima.shape[1] - 1)
         total += float(((1 - (1 - jaccard**plan.rows) ** plan.bands) / jaccard).sum()) / share
     expected: int = round(total / slots * (members / max(len(minima), 1)) ** 2)
     return expected
 
 
-def _agreeing(values: Words) -> tuple[Integers, float]:
-    """Return pairs of places with equal values, and which share they are of all such pairs."""
+def _equal_pairs(values: Words) -> tuple[Integers, float]:
+    """Return a sample of the pairs of places with equal values, and its share of all such pairs."""
     order = np.argsort(values, kind="stable")
     ends = np.searchsorted(values[order], values[order], side="right")
     later = ends - np.arange(1, len(values) + 1)
     total = int(later.sum())
-    step = max(total // _MOST_AGREEING, 1)
+    step = max(total // _SAMPLED_PAIRS, 1)
     chosen = np.arange(0, total, step)
-    before = np.cumsum(later)
-    first = np.searchsorted(before, chosen, side="right")
-    second = first + 1 + chosen - (before[first] - later[first])
+    pair_ends = np.cumsum(later)
+    first = np.searchsorted(pair_ends, chosen, side="right")
+    second = first + 1 + chosen - (pair_ends[first] - later[first])
     return np.column_stack([order[first], order[second]]), len(chosen) / total if total else 1.0

@@ -218,7 +218,7 @@ def relaxed_second_step(
         return recipe, classifier
     if classifier is None:
         return relaxed, None
-    permissive = classifier.everything()
+    permissive = classifier.without_cut()
     return recipe.changed(second_step=permissive.recipe.second_step), permissive
 
 

@@ -1,7 +1,7 @@
-"""The join of sets whose features are frequent: partners are counted, list by list, in the index of the window.
+"""The join of sets with frequent features: partners are counted, list by list, in the index of the window.
 
-Where rare-first prefixes lead to thousands of sets, most of those are no match, and comparing them takes the time. Here
-a partner must be met in several lists before it is compared (ScanCount: Li, Lu & Lu, ICDE 2008), and large sets are
+Where rare-first prefixes lead to thousands of sets, most of those do not match, and comparing them takes the time. Here
+a partner must be hit in several lists before it is compared (ScanCount: Li, Lu & Lu, ICDE 2008), and large sets are
 found by signatures of two features.
 """
 
@@ -18,106 +18,110 @@ from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
 from neardup.runtime import map_in_order
-from neardup.search.epoch import ENDLESS, Epoch, QueryScratch, items_of, vocabulary_of
+from neardup.search.window_index import ENDLESS, Epoch, QueryScratch, vocabulary_of, window_documents
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: The order of features is by their counts in so many sets, taken at equal distances.
+#: The number of sets, at equal distances, whose counts determine the order of features.
 _SAMPLE = 8192
-#: Sets that enter before they ask, and those that a thread takes at a time; a segment of the index has _SEGMENT.
-_AT_ONCE, _PIECE, _SEGMENT = 4096, 128, 1 << 14
-#: Slots of the table of lists for each set, and at least.
-_SLOTS_A_SET, _FEWEST_SLOTS = 16, 1 << 18
+#: Sets that are inserted before they are searched, sets per piece of work, and sets per segment of the index.
+_BATCH, _PIECE, _SEGMENT = 4096, 128, 1 << 14
+#: Slots of the table of lists: per set, and the minimum.
+_SLOTS_PER_SET, _MIN_SLOTS = 16, 1 << 18
 
 
 class ScanCount:
-    """Sets by rank, and the index that they enter.
+    """Sets by rank, and the index that they are inserted into.
 
     Parameters
     ----------
     addresses : uint64[r]
-        Where the features of each lie.
+        The memory address of each set's features.
     sizes : int64[r]
-        How many these are, ascending: a set is only looked up among those before it, so larger ones are passed over.
+        The number of features of each set, ascending: a set is only matched with those before it, so larger ones are
+        skipped.
     rule : Rule
         The measure with its threshold.
     threads : int
-        Changes the time, never the answer.
+        Number of threads; changes the time, never the result.
     """
 
     def __init__(self, addresses: Words, sizes: Integers, rule: Rule, threads: int) -> None:
         self._addresses, self._sizes, self._threads = addresses, sizes, threads
         sample = np.linspace(0, len(sizes) - 1, min(_SAMPLE, len(sizes))).astype(np.int64)
-        slots = max(_FEWEST_SLOTS, 1 << (_SLOTS_A_SET * len(sizes)).bit_length())
+        slots = max(_MIN_SLOTS, 1 << (_SLOTS_PER_SET * len(sizes)).bit_length())
         features, _ = self._features(sample)
-        # Of the features, so that the same input is searched in the same way, and nobody plans it without them all.
+        # Computed from the features: the same input is always searched in the same way, and to foresee the cells an
+        # attacker needs all of it.
         salt = np.bitwise_xor.reduce(features) | np.uint64(1)
         self._epoch = Epoch(vocabulary_of(features), rule, BY_PREFIX, slots, salt=salt)
 
     def pairs(self, of_input: npt.NDArray[np.bool_]) -> Iterator[tuple[Integers, int, int]]:
-        """Yield the pairs of some thousand sets at a time, all but those of two that are not of the input.
+        """Yield the matching pairs of some thousand sets at a time; at least one set of each pair is of the input.
+
+        Parameters
+        ----------
+        of_input : bool[r]
+            Which sets are of the input, and not only of a reference.
 
         Yields
         ------
         tuple
-            int64[k, 3], the lower rank, the higher one and the overlap of each; how many sets were compared for them;
-            how many sets are done.
+            int64[k, 3], the lower rank, the higher rank and the overlap of each pair; the number of sets compared; and
+            the number of sets searched.
         """
-        own, others = np.flatnonzero(of_input), np.flatnonzero(~of_input)
-        for begin in range(0, len(own), _AT_ONCE):
+        input_ranks, reference_ranks = np.flatnonzero(of_input), np.flatnonzero(~of_input)
+        for begin in range(0, len(input_ranks), _BATCH):
             if begin % _SEGMENT == 0:
                 self._epoch.begin_segment(begin // _SEGMENT)
-            ranks = own[begin : begin + _AT_ONCE]
-            items = self._items(ranks)
-            for piece in items:
-                self._enter(piece)
-            yield *self._matches(items), len(ranks)
-        for begin in range(0, len(others), _AT_ONCE):
-            ranks = others[begin : begin + _AT_ONCE]
-            yield (
-                *self._matches(
-                    [piece._replace(least_expiries=piece.least_expiries - ENDLESS) for piece in self._items(ranks)]
-                ),
-                len(ranks),
-            )
+            ranks = input_ranks[begin : begin + _BATCH]
+            pieces = self._pieces(ranks)
+            for piece in pieces:
+                self._insert(piece)
+            yield *self._matches(pieces), len(ranks)
+        for begin in range(0, len(reference_ranks), _BATCH):
+            ranks = reference_ranks[begin : begin + _BATCH]
+            # With these expiries, sets of any rank are partners.
+            pieces = [piece._replace(least_expiries=piece.least_expiries - ENDLESS) for piece in self._pieces(ranks)]
+            yield *self._matches(pieces), len(ranks)
 
-    def _enter(self, items: WindowDocuments) -> None:
-        count = len(items.serials)
+    def _insert(self, sets: WindowDocuments) -> None:
+        count = len(sets.serials)
         always, best, scores = np.full(count, 2, np.int8), np.empty((count, 6), np.int64), np.empty(count)
-        self._epoch.match_and_insert(items, False, always, best, scores, ENDLESS)
+        self._epoch.match_and_insert(sets, False, always, best, scores, ENDLESS)
 
     def _matches(self, pieces: list[WindowDocuments]) -> tuple[Integers, int]:
-        """Return the pairs of items with what has entered, and how many were compared."""
+        """Return the pairs of sets with inserted ones, and how many were compared."""
         free = queue.SimpleQueue[QueryScratch]()
         for _ in range(self._threads):
             free.put(self._epoch.scratch())
 
-        def ask(items: WindowDocuments) -> tuple[Integers, int]:
+        def match(sets: WindowDocuments) -> tuple[Integers, int]:
             scratch = free.get()
-            places, found, compared = self._epoch.matches(items, 0, len(items.serials), ENDLESS, scratch)
+            places, found, compared = self._epoch.matches(sets, 0, len(sets.serials), ENDLESS, scratch)
             free.put(scratch)
-            ranks = np.column_stack([found.serials, items.serials[places]])
+            ranks = np.column_stack([found.serials, sets.serials[places]])
             ranks.sort(axis=1)
             return np.column_stack([ranks, found.counts[:, 0]]), compared
 
-        found, compared = zip(*map_in_order(ask, pieces, self._threads), strict=True)
+        found, compared = zip(*map_in_order(match, pieces, self._threads), strict=True)
         return np.concatenate(found), sum(compared)
 
-    def _items(self, ranks: Integers) -> list[WindowDocuments]:
-        """Return sets in pieces, as the kernels take them: each has left when a lower rank asks."""
+    def _pieces(self, ranks: Integers) -> list[WindowDocuments]:
+        """Return sets in pieces, as the kernels take them: a set has expired for sets of lower rank."""
 
         def make(begin: int) -> WindowDocuments:
-            some = ranks[begin : begin + _PIECE]
-            features, heads = self._features(some)
-            none, digests = np.zeros(len(some), np.int64), np.zeros((len(some), 2), np.int64)
-            arranged = self._epoch.vocabulary.arranged(features, heads)
-            keys = np.empty((len(some), 0), np.uint64)
-            return items_of(features, heads, arranged, keys, (none, -some, 1 - some, some, digests))
+            piece = ranks[begin : begin + _PIECE]
+            features, heads = self._features(piece)
+            zeros, digests = np.zeros(len(piece), np.int64), np.zeros((len(piece), 2), np.int64)
+            arranged = self._epoch.vocabulary.arrange(features, heads)
+            keys = np.empty((len(piece), 0), np.uint64)
+            return window_documents(features, heads, arranged, keys, (zeros, -piece, 1 - piece, piece, digests))
 
         return list(map_in_order(make, range(0, len(ranks), _PIECE), self._threads))
 
     def _features(self, ranks: Integers) -> tuple[Words, Integers]:
-        """Return the features of sets, and where each one's begin."""
+        """Return the features of sets, and the offsets of each one's."""
         heads = row_heads(self._sizes[ranks])
         features = np.empty(int(heads[-1]), np.uint64)
         copy_sets(self._addresses[ranks], heads, features)

@@ -169,7 +169,7 @@ def apply_second_step(
     threads: int = 1,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
-    reference: int = 0,
+    reference_count: int = 0,
     text_bytes: Integers | None = None,
     room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -195,7 +195,7 @@ def apply_second_step(
         The encoder for ``semantic``.
     classifier : Classifier, optional
         The classifier for ``learned``.
-    reference : int
+    reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not judged.
     text_bytes : int64[n], optional
         The length of each text; required if ``room`` is bounded.
@@ -205,7 +205,7 @@ def apply_second_step(
     step = recipe.parsed_second_step
     if step is None:
         return matches
-    left, right, counts = _pairs_of_texts(matches, texts, reference)
+    left, right, counts = _pairs_of_texts(matches, texts, reference_count)
     if records_of is not None:
         judge = partial(
             _judge_in_groups,
@@ -319,10 +319,12 @@ def text_representatives(text_digests: Words, text_bytes: Integers, unmatched: n
     return found
 
 
-def _pairs_of_texts(matches: Matches, representative: Integers, reference: int) -> tuple[Integers, Integers, Integers]:
+def _pairs_of_texts(
+    matches: Matches, representative: Integers, reference_count: int
+) -> tuple[Integers, Integers, Integers]:
     """Return the candidate pairs of distinct texts with o, a and b; (1, 1, 1) for equal features."""
     sets = np.where(representative == np.arange(len(representative)), matches.representative, -1)
-    names = Names(np.arange(len(sets)), None, pa.nulls(reference))
+    names = Names(np.arange(len(sets)), None, pa.nulls(reference_count))
     pairs = Pairs(names, sets, matches.left, matches.right, np.ones(len(matches.left)))
     parts = list(pairs.edges())
     if not parts:

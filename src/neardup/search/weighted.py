@@ -1,14 +1,15 @@
-"""The exact join for weighted vectors: every pair of documents whose measure reaches the threshold, none missed.
+"""The exact join of weighted vectors: it finds every pair of documents whose measure reaches the threshold.
 
-Vectors f and g give features whole weights; o, a and b are sums of minima and of weights (weighted Jaccard), or dot
-products (``neardup.recipe.measures``). The steps, all of which keep every pair:
+Vectors f and g give whole weights to features; o, a and b are sums of minima and of weights (weighted Jaccard), or dot
+products (``neardup.recipe.measures``). No step loses a pair:
 
-1. features are put in order, rare first; one that a single vector has is shared with none, and counts in a and b alone;
-2. a vector's prefix ends where what follows suffices for no partner, so that two that match meet in both prefixes
-   (Bayardo, Ma & Srikant, WWW 2007, section 4; for sums of minima Chaudhuri, Ganti & Kaushik, ICDE 2006, section 4);
-3. totals, and what both vectors have left after a place where they meet, rule candidates out (Anastasiu & Karypis,
-   ICDE 2014, section III);
-4. the rest are added up in whole numbers; where rounding could decide, fractions do.
+1. Features are ordered, rare first. A feature of a single vector is never shared; it counts only in a and b.
+2. The prefix of a vector ends where the remaining terms suffice for no partner, so two matching vectors meet in both
+   prefixes (Bayardo, Ma & Srikant, WWW 2007, section 4; for sums of minima Chaudhuri, Ganti & Kaushik, ICDE 2006,
+   section 4).
+3. Totals, and what remains of both vectors after the position where they meet, rule candidates out (Anastasiu &
+   Karypis, ICDE 2014, section III).
+4. The other candidates are added up in whole numbers; where rounding could decide, fractions do.
 """
 
 from __future__ import annotations
@@ -47,28 +48,29 @@ Table = tuple[Words, npt.NDArray[np.int32]]
 Scratch = tuple[Integers, Integers, Words, Integers, Integers]
 Progress = Callable[[int, int], None]
 
-#: Those that a pair of weighted vectors has.
+#: The measures of weighted vectors.
 WEIGHTED_MEASURES = tuple(name for name, m in MEASURES.items() if "weights" in m.takes)
-#: How far rounding may lead astray, with room to spare; closer decisions are left to fractions.
+#: A generous bound of relative rounding errors; fractions decide what is closer.
 _MARGIN = 1e-9
-#: A vector's sum of squared weights is less, so that sums and products fit into 63 bits.
-_LARGEST_SQUARE = 2.0**61
-_VECTORS_AT_A_TIME = 1024
-#: Room for pairs in one call of the kernel, at least.
-_ROOM_FOR_PAIRS = 1 << 16
+#: The sum of a vector's squared weights is smaller, so that sums and products fit into 63 bits.
+_MAX_SQUARE = 2.0**61
+#: Vectors per piece of work.
+_PIECE = 1024
+#: The minimum capacity for pairs of one kernel call.
+_CAPACITY = 1 << 16
 
 
 class WeightedPairs(NamedTuple):
-    """What the join found.
+    """The pairs that the join found.
 
     Attributes
     ----------
     left, right : int64[k]
-        Pairs of documents that match, left < right, sorted.
+        Matching pairs of documents, left < right, sorted.
     counts : int64[k, 3]
-        o, a (of left) and b (of right), as the measure takes them.
+        o, a (of left) and b (of right), as the measure defines them.
     statistics : dict
-        Counts of what each step did.
+        Counts of each step.
     """
 
     left: Integers
@@ -78,7 +80,7 @@ class WeightedPairs(NamedTuple):
 
 
 def reaches_exactly(measure: str, o: int, a: int, b: int, threshold: Fraction) -> bool:
-    """Return whether o, a and b reach a threshold (euclidean: stay within a squared distance); all are exact."""
+    """Return whether o, a and b reach a threshold (euclidean: stay within a squared distance), exactly."""
     return o >= 1 and measure_of(measure).reaches(o, a, b, threshold)
 
 
@@ -90,7 +92,7 @@ def weighted_join(
     excluded: npt.NDArray[np.bool_] | None = None,
     threads: int = 1,
     max_pairs: int | None = None,
-    reference: int = 0,
+    reference_count: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> WeightedPairs | None:
     """Find all pairs of documents that reach the threshold.
@@ -98,43 +100,43 @@ def weighted_join(
     Parameters
     ----------
     vectors : Vectors
-        The documents. One without features matches nothing, nor do two that share none.
+        The documents. One without features matches nothing, and neither do two that share no feature.
     measure : str
         One of ``WEIGHTED_MEASURES``: weighted_jaccard and extended_jaccard o / (a + b - o), cosine o / sqrt(a b),
         dice 2 o / (a + b), euclidean sqrt(a + b - 2 o).
     threshold : Fraction
-        In (0, 1]: pairs at or above it match; raising it finds fewer pairs, faster. For euclidean the square of the
-        largest distance of a match, in squared units of the weights: raising it finds more pairs, slower.
+        In (0, 1]: pairs at or above it match; raising it finds fewer pairs, faster. For euclidean, the square of the
+        maximum distance, in squared units of the weights; raising it finds more pairs, slower.
     excluded : bool[n], optional
         Documents that must match nothing.
     threads : int
-        Changes the time, never the answer.
+        Number of threads; changes the time, never the result.
     max_pairs : int, optional
-        Where more pairs match, the search stops and returns None.
-    reference : int
-        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
+        If more pairs match, the search stops and returns None.
+    reference_count : int
+        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
-        Told (vectors done, vectors in all) from time to time.
+        Called with (vectors done, total vectors) from time to time.
 
     Raises
     ------
     RecipeError
-        If the measure is none of these or the threshold is out of its range.
+        If the measure is not one of these or the threshold is out of range.
     NeardupError
         If the weights of a document are too large.
     """
-    _check(measure, threshold)
-    filled = np.diff(vectors.heads) > 0
-    members = np.flatnonzero(filled if excluded is None else filled & ~excluded)
+    _check_arguments(measure, threshold)
+    is_filled = np.diff(vectors.heads) > 0
+    members = np.flatnonzero(is_filled if excluded is None else is_filled & ~excluded)
     sizes = np.empty(len(members), np.int64)
     minima = measure == "weighted_jaccard"
-    if weight_totals(members, vectors.heads, vectors.weights, minima, sizes) >= _LARGEST_SQUARE:
+    if weight_totals(members, vectors.heads, vectors.weights, minima, sizes) >= _MAX_SQUARE:
         raise NeardupError(
             "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
         )
     order = np.argsort(sizes, kind="stable")
     members, sizes = members[order], sizes[order]
-    of_input = members < len(filled) - reference
+    of_input = members < len(is_filled) - reference_count
     run = _Join(vectors, members, sizes, of_input, measure, threshold, threads)
     found = run.match(max_pairs, progress)
     if found is None:
@@ -149,7 +151,7 @@ def weighted_join(
     return WeightedPairs(pair[sequence, 0], pair[sequence, 1], counts[sequence], run.statistics)
 
 
-def _check(measure: str, threshold: Fraction) -> None:
+def _check_arguments(measure: str, threshold: Fraction) -> None:
     if measure not in WEIGHTED_MEASURES:
         raise RecipeError(f"measure {measure!r} does not take weights; choose one of {', '.join(WEIGHTED_MEASURES)}")
     if measure == "euclidean" and threshold < 0:
@@ -158,43 +160,43 @@ def _check(measure: str, threshold: Fraction) -> None:
         raise RecipeError(f"threshold {threshold} is outside (0, 1]")
 
 
-def _needs(measure: str, threshold: Fraction, sizes: Integers) -> tuple[RequiredOverlaps, Floats]:
-    """Return what pairs need, and float64[2, r], what may follow a vector's prefixes; sizes ascend.
+def _required_overlaps(measure: str, threshold: Fraction, sizes: Integers) -> tuple[RequiredOverlaps, Floats]:
+    """Return the required overlaps, and float64[2, r], the extents that may remain after a vector's two prefixes.
 
-    A pair needs part * (a + b) - constant in common, or for cosine t sqrt(a b). What follows, of extent e, gives a dot
-    product of at most e sqrt(b), so e may be less than the least of (part * (a + b) - constant) / sqrt(b): of all b for
-    the prefix that looks for smaller partners, of b >= a for the one in the index.
+    A pair requires an overlap of part * (a + b) - constant, or t sqrt(a b) for cosine. Remaining terms of extent e
+    give a dot product of at most e sqrt(b), so e must be below the minimum of (part * (a + b) - constant) / sqrt(b):
+    over all b for the probe prefix, which finds smaller partners, and over b >= a for the indexed one. Sizes ascend.
     """
     total, root = sizes.astype(np.float64), np.sqrt(sizes)
     t, part, constant = float(threshold), 0.5, 0.0
     if measure == "euclidean":
         square = min(int(threshold), 1 << 62)
         constant = square / 2
-        follows = np.sqrt(np.maximum(sizes - square, 0)), (2 * sizes - square) / (2 * root)
+        remainders = np.sqrt(np.maximum(sizes - square, 0)), (2 * sizes - square) / (2 * root)
         smallest = np.maximum(root * (1 - _MARGIN) - sqrt(square) * (1 + _MARGIN), 0) ** 2
     elif measure == "weighted_jaccard":
         part = t / (1 + t)
-        follows = t * total, 2 * part * total
+        remainders = t * total, 2 * part * total
         smallest = t * total
     elif measure == "cosine":
-        follows = t * root, t * root
+        remainders = t * root, t * root
         smallest = np.zeros(len(sizes))
     else:
-        both = threshold if measure == "dice" else 2 * threshold / (1 + threshold)
-        part = float(both) / 2
-        follows = 2 * part * root, 2 * part * root
-        smallest = (float(both) / (1 + sqrt(1 - both * both))) ** 2 * total
+        dice_threshold = threshold if measure == "dice" else 2 * threshold / (1 + threshold)
+        part = float(dice_threshold) / 2
+        remainders = 2 * part * root, 2 * part * root
+        smallest = (float(dice_threshold) / (1 + sqrt(1 - dice_threshold * dice_threshold))) ** 2 * total
     first = np.searchsorted(sizes, np.floor(smallest * (1 - _MARGIN)).astype(np.int64))
     low, high = 1 - _MARGIN, 1 + _MARGIN
     if measure == "cosine":
         fixed = np.zeros(len(sizes))
-        needs = RequiredOverlaps(root, fixed, t * root * low, fixed, t * root * high, first)
+        required = RequiredOverlaps(root, fixed, t * root * low, fixed, t * root * high, first)
     else:
         least, sure = part * total * low - constant * high, part * total * high - constant * low
-        needs = RequiredOverlaps(
+        required = RequiredOverlaps(
             total, least, np.full(len(sizes), part * low), sure, np.full(len(sizes), part * high), first
         )
-    return needs, np.stack(follows) * low
+    return required, np.stack(remainders) * low
 
 
 class _Join:
@@ -214,19 +216,19 @@ class _Join:
         self.measure, self.threshold, self.sizes, self.threads = measure, threshold, sizes, threads
         self.minima = measure == "weighted_jaccard"
         self.statistics = {"candidates": 0, "verified": 0, "index_entries": 0}
-        self.needs, least = _needs(measure, threshold, sizes)
-        self.places, table = _places(vectors, members, members[of_input])
-        self.sets = self._arranged(vectors, members, table, least)
+        self.required, remaining_limits = _required_overlaps(measure, threshold, sizes)
+        self.shared_features, table = _order_features(vectors, members, members[of_input])
+        self.sets = self._arrange(vectors, members, table, remaining_limits)
 
-    def _arranged(self, vectors: Vectors, members: Integers, table: Table, least: Floats) -> RankedVectors:
+    def _arrange(self, vectors: Vectors, members: Integers, table: Table, remaining_limits: Floats) -> RankedVectors:
         count = len(members)
-        rooms = np.diff(vectors.heads)[members]
-        room = int(rooms.sum())
+        lengths = np.diff(vectors.heads)[members]
+        total_length = int(lengths.sum())
         sets = RankedVectors(
-            np.cumsum(rooms) - rooms,
+            np.cumsum(lengths) - lengths,
             lengths=np.empty(count, np.int64),
-            terms=np.empty(room, np.int64),
-            remaining_extents=np.empty(room, np.float32),
+            terms=np.empty(total_length, np.int64),
+            remaining_extents=np.empty(total_length, np.float32),
             probe_lengths=np.empty(count, np.int64),
             index_lengths=np.empty(count, np.int64),
             last_positions=np.empty(count, np.int64),
@@ -234,15 +236,15 @@ class _Join:
         )
 
         def fill(begin: int) -> None:
-            end = min(begin + _VECTORS_AT_A_TIME, count)
-            arrange_terms(begin, end, members, tuple(vectors), table, self.minima, least, sets)
+            end = min(begin + _PIECE, count)
+            arrange_terms(begin, end, members, tuple(vectors), table, self.minima, remaining_limits, sets)
 
-        for _ in map_in_order(fill, range(0, count, _VECTORS_AT_A_TIME), self.threads):
+        for _ in map_in_order(fill, range(0, count, _PIECE), self.threads):
             pass
         return sets
 
     def _sides(self) -> Iterator[tuple[WeightedLists, RankedVectors]]:
-        """Yield postings, each with the sets that are looked up in them, so that all pairs meet but a reference's own.
+        """Yield inverted lists, each with the sets to look up in them, so that all pairs meet but those of a reference.
 
         All sets are looked up among those of the input, and these among those of the reference.
         """
@@ -255,7 +257,7 @@ class _Join:
 
     def _postings(self, chosen: npt.NDArray[np.bool_]) -> WeightedLists:
         sets = self.sets._replace(index_lengths=np.where(chosen, self.sets.index_lengths, 0))
-        heads = np.zeros(self.places + 1, np.int64)
+        heads = np.zeros(self.shared_features + 1, np.int64)
         count_indexed(sets, heads)
         entries = np.empty((int(heads[-1]), 3), np.int32)
         postings = WeightedLists(heads, entries, entries.view(np.float32))
@@ -269,27 +271,27 @@ class _Join:
         local = threading.local()
 
         def match_from(
-            begin: int, postings: WeightedLists, asking: RankedVectors
+            begin: int, postings: WeightedLists, queries: RankedVectors
         ) -> tuple[list[Integers], int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = self._scratch()
-            end = min(begin + _VECTORS_AT_A_TIME, count)
+            end = min(begin + _PIECE, count)
             results, matched, candidates, verified = list[Integers](), 0, 0, 0
             while begin < end and (max_pairs is None or matched <= max_pairs):
-                begin, written, more, done = match_vectors(
-                    begin, end, asking, postings, self.needs, self.minima, local.scratch
+                begin, written, met, compared = match_vectors(
+                    begin, end, queries, postings, self.required, self.minima, local.scratch
                 )
-                results.append(self._decided(local.scratch[-1][:written]))
+                results.append(self._decide(local.scratch[-1][:written]))
                 matched += len(results[-1])
-                candidates += more
-                verified += done
+                candidates += met
+                verified += compared
             return results, matched, candidates, verified
 
         found = [np.zeros((0, 3), np.int64)]
         total = 0
-        for postings, asking in self._sides():
-            work = partial(match_from, postings=postings, asking=asking)
-            pieces = map_in_order(work, range(0, count, _VECTORS_AT_A_TIME), self.threads)
+        for postings, queries in self._sides():
+            work = partial(match_from, postings=postings, queries=queries)
+            pieces = map_in_order(work, range(0, count, _PIECE), self.threads)
             for number, (results, matched, candidates, verified) in enumerate(pieces, 1):
                 found += results
                 total += matched
@@ -297,11 +299,11 @@ class _Join:
                 self.statistics["verified"] += verified
                 if max_pairs is not None and total > max_pairs:
                     return None
-                progress(min(number * _VECTORS_AT_A_TIME, count), count)
+                progress(min(number * _PIECE, count), count)
         return np.concatenate(found)
 
-    def _decided(self, written: Integers) -> Integers:
-        """Return those of the pairs written that match, without the column that says which surely do."""
+    def _decide(self, written: Integers) -> Integers:
+        """Return the pairs that match, without the column that flags certain matches."""
         matches = written[:, 3] != 0
         for i in np.flatnonzero(~matches):
             earlier, later, o = map(int, written[i, :3])
@@ -310,7 +312,7 @@ class _Join:
         return written[matches, :3]
 
     def _scratch(self) -> Scratch:
-        """Return what the kernel adds up, lists, looks up and writes in."""
+        """Return the buffers of a thread: sums, candidates, a table of keys and values, and pairs."""
         count = len(self.sizes)
         width = table_size(int(self.sets.lengths.max(initial=0)))
         return (
@@ -318,35 +320,35 @@ class _Join:
             np.empty(count, np.int64),
             np.empty(width, np.uint64),
             np.empty(width, np.int64),
-            np.empty((max(count, _ROOM_FOR_PAIRS), 4), np.int64),
+            np.empty((max(count, _CAPACITY), 4), np.int64),
         )
 
 
-def _features_of(vectors: Vectors, members: Integers) -> Words:
-    """Return the features of members, ascending, each as often as it is there."""
-    within = np.zeros(len(vectors.heads) - 1, np.bool_)
-    within[members] = True
+def _member_features(vectors: Vectors, members: Integers) -> Words:
+    """Return the features of members, ascending, with repetitions."""
+    is_member = np.zeros(len(vectors.heads) - 1, np.bool_)
+    is_member[members] = True
     lengths = np.diff(vectors.heads)
     features = vectors.features[vectors.heads[0] : vectors.heads[-1]]
-    found: Words = np.sort(features if within[lengths > 0].all() else features[np.repeat(within, lengths)])
-    return found
+    ordered: Words = np.sort(features if is_member[lengths > 0].all() else features[np.repeat(is_member, lengths)])
+    return ordered
 
 
-def _places(vectors: Vectors, members: Integers, own: Integers) -> tuple[int, Table]:
-    """Return how many features several members share, and a table of their places in the rare-first order.
+def _order_features(vectors: Vectors, members: Integers, input_members: Integers) -> tuple[int, Table]:
+    """Return the number of shared features, and a table of their positions in the rare-first order.
 
-    What none of the own members has, those of the input, is shared by none that are compared.
+    A feature that no member of the input has is not shared by any two vectors that are compared.
     """
-    ordered = _features_of(vectors, members)
+    ordered = _member_features(vectors, members)
     begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
     df = np.diff(np.append(begins, len(ordered)))
-    several = df > 1
-    if len(own) < len(members):
-        several &= np.isin(ordered[begins], np.unique(_features_of(vectors, own)), assume_unique=True)
-    shared = ordered[begins[several]]
-    places = np.empty(len(shared), np.int32)
-    places[np.argsort(df[several], kind="stable")] = np.arange(len(shared), dtype=np.int32)
+    is_shared = df > 1
+    if len(input_members) < len(members):
+        is_shared &= np.isin(ordered[begins], np.unique(_member_features(vectors, input_members)), assume_unique=True)
+    shared = ordered[begins[is_shared]]
+    positions = np.empty(len(shared), np.int32)
+    positions[np.argsort(df[is_shared], kind="stable")] = np.arange(len(shared), dtype=np.int32)
     slots = table_size(len(shared))
     table = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    insert_values(shared, places, *table)
+    insert_values(shared, positions, *table)
     return len(shared), table

@@ -16,9 +16,16 @@ from neardup.features.store import Block, row_heads
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, WindowDocuments
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
-from neardup.search.epoch import ENDLESS, Epoch, Vocabulary, WindowMatches, empty_vocabulary, items_of
 from neardup.search.lsh import bands_of, keys_of
-from neardup.search.renewal import Renewal
+from neardup.search.window_index import (
+    ENDLESS,
+    Epoch,
+    EpochBuilder,
+    Vocabulary,
+    WindowMatches,
+    empty_vocabulary,
+    window_documents,
+)
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -81,9 +88,9 @@ _LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
 _DOCUMENTS = re.compile(r"(\d[\d_,]*) ?documents?")
 _LENGTH_FORMS = "give a time as 24h, 90m or 7d, a number of documents as '8000 documents', or endless"
 #: The number of segments of a window: in a window of a day, a segment is an hour.
-_PARTS = 24
-_FEWEST_DOCUMENTS = 64
-_ENDLESS_PART = 1 << 14
+_SEGMENTS = 24
+_MIN_DOCUMENTS = 64
+_ENDLESS_SEGMENT = 1 << 14
 #: Timestamps further ahead of the wall clock than this are rejected as wrong.
 _MAX_AHEAD = _HOUR
 
@@ -133,11 +140,11 @@ class WindowLength(NamedTuple):
         return f"{length / _UNITS[unit]:g}{unit}"
 
     @property
-    def part(self) -> int:
+    def segment_length(self) -> int:
         """The length of a segment: a 24th of the window."""
         if self.value is None:
-            return _ENDLESS_PART
-        return max(self.value // _PARTS, _FEWEST_DOCUMENTS if self.unit == "documents" else 1)
+            return _ENDLESS_SEGMENT
+        return max(self.value // _SEGMENTS, _MIN_DOCUMENTS if self.unit == "documents" else 1)
 
 
 class EventTime(NamedTuple):
@@ -194,48 +201,59 @@ class FlowClock:
             real = self._arrival = max(self._arrival, wall)
         if self.length.unit in ("documents", "endless"):
             return self._by_number(real)
-        return self._by_time(real, wall, given=timestamp is not None)
+        return self._by_time(real, wall, has_timestamp=timestamp is not None)
 
     def _by_number(self, real: int) -> EventTime:
         number, self._count = self._count, self._count + 1
         self.clock = number
-        part = self.length.part
-        least = -1 if self.length.value is None else number - self.length.value
-        return EventTime(number, number, least, real, "", number // part, least // part)
+        segment_length = self.length.segment_length
+        min_partner_expiry = -1 if self.length.value is None else number - self.length.value
+        return EventTime(
+            number, number, min_partner_expiry, real, "", number // segment_length, min_partner_expiry // segment_length
+        )
 
-    def _by_time(self, real: int, wall: int, *, given: bool) -> EventTime:
+    def _by_time(self, real: int, wall: int, *, has_timestamp: bool) -> EventTime:
         length = self.length.value or 0
         scale = _HOUR if self.length.unit == "hour" else 1
         time, flag, confirms = real // scale, "", False
-        if given and time > (wall + _MAX_AHEAD) // scale:
+        if has_timestamp and time > (wall + _MAX_AHEAD) // scale:
             time = wall // scale if self.clock is None else self.clock
             flag, real = "future", time * scale
         clock = time if self.clock is None else self.clock
-        leaves = time
+        expiry = time
         if time > clock + length:
             if self.pending is not None and abs(time - self.pending) <= length:
                 clock, self.pending, confirms = max(time, self.pending), None, True
             else:
-                self.pending, leaves, flag = time, clock, "ahead"
+                self.pending, expiry, flag = time, clock, "ahead"
                 self._pending_leaves = clock
         elif time < clock - length:
             flag = "late"
         else:
             clock = max(clock, time)
         self.clock = clock
-        part = self.length.part
-        least = clock - length
-        if self.pending is not None and self._pending_leaves < least:
+        segment_length = self.length.segment_length
+        min_partner_expiry = clock - length
+        if self.pending is not None and self._pending_leaves < min_partner_expiry:
             self.pending = None
-        return EventTime(time, leaves, least, real, flag, clock // part, least // part, confirms)
+        return EventTime(
+            time,
+            expiry,
+            min_partner_expiry,
+            real,
+            flag,
+            clock // segment_length,
+            min_partner_expiry // segment_length,
+            confirms,
+        )
 
     def next_event_time(self) -> EventTime:
         """Return the event time of a document that would arrive now, by the clock of the flow."""
         clock = self.clock or 0
         if self.length.unit in ("documents", "endless"):
             clock = self._count
-        least = -1 if self.length.value is None else clock - self.length.value
-        return EventTime(clock, clock, least, 0, "", 0, 0)
+        min_partner_expiry = -1 if self.length.value is None else clock - self.length.value
+        return EventTime(clock, clock, min_partner_expiry, 0, "", 0, 0)
 
     @property
     def seconds(self) -> float | None:
@@ -263,16 +281,16 @@ class FlowClock:
 
 Floats = npt.NDArray[np.float64]
 
-#: The first epoch is rebuilt after this many documents, with tables of so many slots.
+#: The number of documents after which the first epoch is rebuilt: the slots of its tables.
 _STAGES = {0: 1 << 16, 256: 1 << 20, 4096: 1 << 22}
 _LAST_STAGE = max(_STAGES)
 #: The least and the largest number of documents of an epoch; document numbers have 26 bits.
 _MIN_EPOCH, _MAX_EPOCH = 1 << 16, 1 << 24
 #: Documents sampled for the feature order of an epoch.
 _SAMPLE = 8192
-#: For each arriving document, so many of an older epoch are read for the next one; documents are processed in batches.
-#: Raising the first completes the next epoch sooner, and makes single documents slower until then.
-_RENEWAL_RATE, _DOCUMENTS_AT_A_TIME = 8, 256
+#: The documents of an older epoch that are read for the next one per arriving document, and the batch size. Raising the
+#: first completes the next epoch sooner, and makes single documents slower until then.
+_REBUILD_RATE, _DOCUMENTS_AT_A_TIME = 8, 256
 
 
 class Arrivals(NamedTuple):
@@ -345,7 +363,7 @@ class Window:
         self._kind, self._rule, self._keys = kind_of(recipe)
         self._length = ENDLESS if length is None else length
         self._epochs = [self._epoch(_STAGES[0], empty_vocabulary())]
-        self._renewal: Renewal | None = None
+        self._builder: EpochBuilder | None = None
         self._stages = sorted(_STAGES)[1:]
         self._epoch_length = _MIN_EPOCH
 
@@ -367,23 +385,23 @@ class Window:
     @property
     def _all_epochs(self) -> list[Epoch]:
         """The epochs, with the one under construction."""
-        next_epoch = self._renewal and self._renewal.epoch
+        next_epoch = self._builder and self._builder.epoch
         return [*self._epochs, next_epoch] if next_epoch else self._epochs
 
     def begin_segment(self, key: int) -> None:
         """Begin a segment; documents enter it until the next one begins."""
-        # An unfinished renewal would live until garbage collection, and keep the old epoch in memory.
-        if self._renewal and self._renewal.epoch and self._renewal.is_done and not self._renewal.copies:
-            self._epochs.append(self._renewal.epoch)
-            self._renewal = None
+        # An unfinished builder would live until garbage collection, and keep the old epoch in memory.
+        if self._builder and self._builder.epoch and self._builder.is_complete and not self._builder.copies:
+            self._epochs.append(self._builder.epoch)
+            self._builder = None
         self._epochs[-1].begin_segment(key)
 
-    def drop_segments(self, least: int) -> Integers:
-        """Drop all segments with a key below ``least``; return the serials of their documents."""
-        if not any(epoch.segments and epoch.segments[0].key < least for epoch in self._epochs):
+    def drop_segments(self, oldest: int) -> Integers:
+        """Drop all segments with a key below ``oldest``; return the serials of their documents."""
+        if not any(epoch.segments and epoch.segments[0].key < oldest for epoch in self._epochs):
             return _NO_SERIALS
         newest = self._epochs[-1]
-        dropped = [epoch.drop_segments(least, whole=epoch is not newest) for epoch in self._epochs]
+        dropped = [epoch.drop_segments(oldest, drops_last=epoch is not newest) for epoch in self._epochs]
         self._epochs = [epoch for epoch in self._epochs if epoch is newest or epoch.segments]
         return np.concatenate(dropped)
 
@@ -403,16 +421,16 @@ class Window:
     def all_matches(self, arrivals: Arrivals) -> tuple[Integers, WindowMatches, Floats]:
         """Return all matches of documents in the window, which may include the documents themselves.
 
-        Returns the place of the searching document of each match, ascending, the matches and their similarities: the
-        most similar first, of equal ones the first to arrive.
+        Returns the place of each match's document, ascending; the matches; and their similarities, the most similar
+        first, ties in order of arrival.
         """
         count, heads = len(arrivals.serials), row_heads(arrivals.block.sizes)
         found = [
-            epoch.matches(self._items(arrivals, heads, epoch), 0, count, self._length)
+            epoch.matches(self._window_documents(arrivals, heads, epoch), 0, count, self._length)
             for epoch in self._epochs
             if epoch.document_count
         ]
-        serials, counts, digests = _concatenated([matched for _, matched, _ in found])
+        serials, counts, digests = _concatenate([matched for _, matched, _ in found])
         scores = self._similarities(counts)
         place = np.concatenate([np.empty(0, np.int64), *(places for places, _, _ in found)])
         order = np.lexsort((serials, -scores, place))
@@ -421,7 +439,7 @@ class Window:
     def nearest(self, block: Block, event_time: EventTime) -> tuple[WindowMatches, Floats]:
         """Return all partners in time that share a feature with a document, the most similar first."""
         if not len(block.features):
-            return self._sorted([])
+            return self._sort_by_similarity([])
         if self._kind == FINGERPRINTS:
             found = []
             for epoch in self._epochs:
@@ -430,13 +448,13 @@ class Window:
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
                 found.append(WindowMatches(serials, counts, np.zeros((len(serials), 2), np.int64)))
-            return self._sorted(found)
-        one = np.zeros(1, np.int64)
-        arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
-        return self._sorted(
+            return self._sort_by_similarity(found)
+        zero = np.zeros(1, np.int64)
+        arrivals = Arrivals(block, zero, zero, zero, zero, np.zeros(1, np.int8))
+        return self._sort_by_similarity(
             [
                 epoch.overlaps(
-                    self._items(arrivals, row_heads(block.sizes), epoch),
+                    self._window_documents(arrivals, row_heads(block.sizes), epoch),
                     event_time.time,
                     event_time.min_partner_expiry,
                     self._length,
@@ -473,18 +491,25 @@ class Window:
         for epoch in self._epochs:
             if epoch is newest:
                 epoch.match_and_insert(
-                    self._items(arrivals, heads, epoch), searches, arrivals.entry_modes, best, scores, self._length
+                    self._window_documents(arrivals, heads, epoch),
+                    searches,
+                    arrivals.entry_modes,
+                    best,
+                    scores,
+                    self._length,
                 )
             elif searches and epoch.document_count:
                 never = np.zeros(end - begin, np.int8)
-                epoch.match_and_insert(self._items(arrivals, heads, epoch), True, never, best, scores, self._length)
+                epoch.match_and_insert(
+                    self._window_documents(arrivals, heads, epoch), True, never, best, scores, self._length
+                )
 
-    def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
+    def _window_documents(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block
-        return items_of(
+        return window_documents(
             block.features,
             heads,
-            epoch.vocabulary.arranged(block.features, heads),
+            epoch.vocabulary.arrange(block.features, heads),
             self._keys(block.features, block.sizes),
             (
                 arrivals.times,
@@ -504,26 +529,26 @@ class Window:
         Any order of features gives the same results, so the time of the change does not matter.
         """
         newest = self._epochs[-1]
-        if self._renewal is None:
-            young = bool(self._stages) and newest.entered >= self._stages[0]
+        if self._builder is None:
+            young = bool(self._stages) and newest.inserted_count >= self._stages[0]
             if young:
-                while self._stages and newest.entered >= self._stages[0]:
+                while self._stages and newest.inserted_count >= self._stages[0]:
                     slots = _STAGES[self._stages.pop(0)]
-            elif not self._stages and newest.entered >= self._epoch_length:
+            elif not self._stages and newest.inserted_count >= self._epoch_length:
                 self._epoch_length = min(max(_MIN_EPOCH, self.document_count), _MAX_EPOCH)
                 slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._epoch_length).bit_length())
             else:
                 return
             # Fingerprints have no order.
             sample = 0 if self._kind == FINGERPRINTS else _SAMPLE
-            self._renewal = Renewal(newest, partial(self._epoch, slots), self._keys, sample, copies=young)
-        self._renewal.advance(_RENEWAL_RATE * arriving)
-        if self._renewal.epoch and self._renewal.is_done and self._renewal.copies:
-            self._epochs[-1] = self._renewal.epoch
-            self._renewal = None
+            self._builder = EpochBuilder(newest, partial(self._epoch, slots), self._keys, sample, copies=young)
+        self._builder.advance(_REBUILD_RATE * arriving)
+        if self._builder.epoch and self._builder.is_complete and self._builder.copies:
+            self._epochs[-1] = self._builder.epoch
+            self._builder = None
 
-    def _sorted(self, found: list[WindowMatches]) -> tuple[WindowMatches, Floats]:
-        serials, counts, digests = _concatenated(found)
+    def _sort_by_similarity(self, found: list[WindowMatches]) -> tuple[WindowMatches, Floats]:
+        serials, counts, digests = _concatenate(found)
         scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
         return WindowMatches(serials[order], counts[order], digests[order]), scores[order]
@@ -532,6 +557,6 @@ class Window:
         return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
 
 
-def _concatenated(found: list[WindowMatches]) -> WindowMatches:
+def _concatenate(found: list[WindowMatches]) -> WindowMatches:
     empty = WindowMatches(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return WindowMatches(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))

@@ -72,7 +72,7 @@ def frame(tokens: bool) -> str:
         charts,
         scripts=["service.js"],
         styles=["report.css", "service.css"],
-        asks=True,
+        connects=True,
     )
 
 

@@ -20,7 +20,7 @@ from neardup.features.store import Block, set_addresses
 from neardup.kernels.counts import add_counts, count_features, keyed_digests
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
-from neardup.search.join import FEWEST_BITS
+from neardup.search.join import MIN_BITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -254,7 +254,7 @@ def count_table_bits(recipe: Recipe, text_bytes: int) -> int:
     A word is assumed to take eight bytes, the space after it included.
     """
     features = text_bytes if recipe.parsed_features.traits.by_character else text_bytes // 8
-    return min(max(features.bit_length(), FEWEST_BITS), _MAX_TABLE_BITS)
+    return min(max(features.bit_length(), MIN_BITS), _MAX_TABLE_BITS)
 
 
 class FeatureCounts:

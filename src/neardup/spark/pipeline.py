@@ -162,7 +162,7 @@ def find_duplicates(
             text_representatives(table.text_digests, table.text_bytes, matches.representative < 0),
             None,
             judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
-            reference=names.reference_count,
+            reference_count=names.reference_count,
         )
     present = np.arange(len(table.rows)) < input_count
     documents = Documents(names, order, table.text_digests, table.text_bytes, present)

@@ -15,7 +15,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.keep.keepers import build_graph, find_keepers, rank_documents
-from neardup.kernels.counts import prefix_capacities, write_prefixes
+from neardup.kernels.counts import prefix_capacities
 from neardup.kernels.prefixes import (
     KeyEntries,
     RankedSets,
@@ -26,6 +26,8 @@ from neardup.kernels.prefixes import (
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
+from neardup.runtime import Memory
+from neardup.search.join import JoinContext, find_prefixes
 from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
 from neardup.spark.documents import DocumentSource
@@ -382,23 +384,18 @@ def prefix_batches(
     table = counts.value.table
     shift = np.uint64(65 - len(table).bit_length())
     for sets in batches:
-        count = len(sets.sizes)
-        rooms = np.empty(count, np.int64)
-        prefix_capacities(sets.sizes, rule, rooms)
-        shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
-        bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
-        results = shared, lengths, bitmaps, starts, keys, 0
-        write_prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, rule, results)
-        able = np.flatnonzero(lengths > 0)
-        shared, lengths, starts = shared[able], lengths[able], starts[able]
-        chosen = RankedSets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
+        context = JoinContext(sets.addresses, sets.sizes, rule, 1, Memory())
+        prefixes = find_prefixes(context, np.arange(len(sets.sizes)), shift, table)
+        able = np.flatnonzero(prefixes.lengths > 0)
+        chosen = RankedSets(sets.addresses[able], sets.sizes[able], *prefixes.select(able))
+        shared, lengths = chosen.shared, chosen.lengths
         indexed = np.empty(len(able), np.int64)
         index_lengths(chosen, rule, indexed)
         owner = np.repeat(np.arange(len(able)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         rests = shared[owner] - place
         rests[place >= indexed[owner]] *= -1
-        used_keys = keys[starts[owner] + place]
+        used_keys = chosen.keys[chosen.starts[owner] + place]
         previous = np.where(place > 0, np.roll(used_keys, 1), np.uint64(0))
         yield _entry_batch(parts, used_keys, previous, sets.rows[able][owner], chosen.sizes[owner], rests)
 

@@ -583,7 +583,7 @@ class Index:
         if (
             self._has_warned
             or self.classifier is None
-            or not (complaint := self.classifier.complaint(self._judge.domain_counts))
+            or not (complaint := self.classifier.domain_error(self._judge.domain_counts))
         ):
             return
         self._has_warned = True

@@ -113,8 +113,8 @@ def make_arrivals(
     block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
 ) -> Arrivals:
     """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
-    times, leaves, least = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, serials, enters)
+    times, expiries, min_partner_expiries = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
+    return Arrivals(block, times, expiries, min_partner_expiries, serials, enters)
 
 
 class JudgeSnapshot(NamedTuple):
@@ -359,7 +359,11 @@ class Judge:
         ahead = None if self._ahead is None or self._ahead.serial == excluded else self._ahead.serial
         confirmed = [item for item in self._confirmed_expiry.items() if item[0] != excluded]
         judge_state = {"ahead": ahead, "revived": confirmed, "segments": self._segments}
-        return self.clock.state() | judge_state | ({"asked": self.domain_counts} if any(self.domain_counts) else {})
+        return (
+            self.clock.state()
+            | judge_state
+            | ({"asked": self.domain_counts} if any(self.domain_counts) else {})
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state from before a restart; ``enter`` follows with the documents of the window."""
@@ -409,7 +413,7 @@ class Judge:
             return np.empty(0, np.int64)
         if self.clock.pending is None:
             self._ahead = None
-        oldest = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        oldest = (self.clock.clock - self.clock.length.value) // self.clock.length.segment_length
         if oldest == self._oldest_segment:
             return np.empty(0, np.int64)
         self._oldest_segment = oldest

@@ -27,7 +27,7 @@ from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Extent, Report
+from neardup.pages.report import Report, ReportLimits
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -125,7 +125,7 @@ def find_relaxed_pairs(
     relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
         return KnownPairs.empty(threshold, relaxed)
-    permissive = None if classifier is None else classifier.everything()
+    permissive = None if classifier is None else classifier.without_cut()
     relaxed_threshold = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
@@ -188,7 +188,7 @@ class _PairLog:
             left=np.array(self._left, np.int64),
             right=np.array(self._right, np.int64),
             similarity=np.array(self._similarity, np.float64),
-            loosest=relaxed_threshold,
+            relaxed_threshold=relaxed_threshold,
         )
 
 
@@ -233,7 +233,9 @@ class ArrivalLog:
         exact[places] = [verdict.kind == "exact" for verdict in verdicts]
         equal[places] = [verdict.has_equal_features for verdict in verdicts]
         times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
-        return Verdicts(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
+        return Verdicts(
+            ids=ids, times=times, keeper_rows=of, similarity=similarity, exact=exact, equal=equal, earlier_count=before
+        )
 
 
 def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
@@ -258,7 +260,7 @@ class ReplayReportSettings(TypedDict):
 
     output: str  #: the page
     margin: float  #: how far below the threshold to search; 0 for not at all
-    extent: Extent  #: how many entries are listed
+    limits: ReportLimits  #: how many entries are listed
     command: str  #: the command line
 
 
@@ -312,8 +314,8 @@ class ReplayReport:
         settings = self._settings
         flow = self._arrivals.to_verdicts(timeline)
         relaxed_pairs = self._relaxed_pairs
-        if relaxed_pairs is not None and flow.before:
-            relaxed_pairs = KnownPairs.empty(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
+        if relaxed_pairs is not None and flow.earlier_count:
+            relaxed_pairs = KnownPairs.empty(relaxed_pairs.relaxed_threshold, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
@@ -322,18 +324,23 @@ class ReplayReport:
             command=self._page["command"],
             inputs=corpus.inputs,
             recipe=settings.recipe,
-            scale=criterion_of(settings.recipe, settings.classifier),
-            movable=has_threshold(settings.recipe)
+            criterion=criterion_of(settings.recipe, settings.classifier),
+            has_sweep=has_threshold(settings.recipe)
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,
             everything=settings.against == "everything",
             missing_text="This item was in the store before the corpus; its text is not available.",
-            quarantined=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
+            rejected=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=self._clock.stages,
             facts={name: text for name, text in fact_texts.items() if text},
         )
-        sources = ReportSources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
-        return build_report(flow, context, sources, self._page["extent"], relaxed_pairs)
+        sources = ReportSources(
+            documents=texts.documents,
+            leads=texts.leads,
+            evidence=texts.evidence,
+            matching_pairs=texts.matching_pairs,
+        )
+        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
 
 
 class _ItemTexts:
@@ -350,7 +357,10 @@ class _ItemTexts:
     ) -> None:
         self._corpus, self._timeline, self._arrivals, self._flow = corpus, timeline, arrived, flow
         self._settings, self._statistics = settings, statistics
-        self._earlier_count, self._times = flow.before, np.zeros(0, np.int64) if flow.times is None else flow.times
+        self._earlier_count, self._times = (
+            flow.earlier_count,
+            np.zeros(0, np.int64) if flow.times is None else flow.times,
+        )
         self._positions = np.searchsorted(timeline.rows, arrived.rows)
 
     @cached_property
@@ -358,24 +368,24 @@ class _ItemTexts:
         names = Names(self._timeline.rows, self._timeline.ids)
         return DocumentReader(self._corpus, names, content=self._settings.recipe.content)
 
-    def shown(self, places: Sequence[int]) -> dict[int, ShownDocument]:
+    def documents(self, places: Sequence[int]) -> dict[int, ShownDocument]:
         in_corpus = [place for place in places if place >= self._earlier_count]
         positions = self._positions[np.array(in_corpus, np.int64) - self._earlier_count]
         self._material.load(positions)
-        shown = map(self._material.shown, positions.tolist())
+        shown = map(self._material.document, positions.tolist())
         return dict(zip(in_corpus, shown, strict=True))
 
-    def words(self, places: Integers) -> dict[int, str]:
+    def leads(self, places: Integers) -> dict[int, str]:
         sizes = self._timeline.sizes[self._positions[places - self._earlier_count]]
         # The latest first, as they are listed.
         listed = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
-        shown = self.shown(listed)
+        shown = self.documents(listed)
         return {place: document_lead(shown[place]) for place in listed}
 
     def evidence(self, place: int) -> str:
         return evidence_in_words(self._arrivals.duplicates.get(place - self._earlier_count), self._settings.recipe)
 
-    def matching(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
+    def matching_pairs(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier
         titles = self._titles(list(texts))
         documents = {

@@ -98,7 +98,7 @@ def labelled_pairs(
     Reads the corpus once, and once more for each kind of feature whose document frequencies the vector needs. The
     candidate rule decides which pairs are candidates, and its ``content`` which part of the texts is compared.
     """
-    material_names = DocumentReader.of(corpus, report=report).names
+    material_names = DocumentReader.from_corpus(corpus, report=report).names
     if not len(material_names):
         raise InputError("the input has no documents; give the documents that the labels name")
     names = [str(name) for name in material_names.all_names().to_pylist()]

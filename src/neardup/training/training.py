@@ -162,13 +162,12 @@ class MeasureWeight(NamedTuple):
 
 
 class PrecisionPoint(NamedTuple):
-    """The working point for a precision."""
+    """The working point for a target precision."""
 
-    #: The precision.
-    asked: float
+    target: float
     #: The lowest score with this precision out of fold; None if no cut reaches it.
     cut: float | None
-    #: Of such cuts on pairs that had no influence on them.
+    #: The figures of cuts chosen without the pairs that they judge.
     precision: Figure
     recall: Figure
 

@@ -84,7 +84,7 @@ def pieces(texts: pa.LargeStringArray) -> Iterator[pa.LargeStringArray]:
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 _FEATURES = Recipe().features
 
 
@@ -191,14 +191,14 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         if self.threads is None:
             return default_threads()
-        return checked_whole_number(self.threads, "threads", 1, _MOST_THREADS)
+        return checked_whole_number(self.threads, "threads", 1, _MAX_THREADS)
 
     def _choices(self) -> dict[str, Any]:
         names = ("content", "features", "normalize", "stop_words", "antecedents", "clip")
         return {name: getattr(self, name) for name in names}
 
 
-_MOST_COLUMNS = 1 << 62
+_MAX_COLUMNS = 1 << 62
 
 
 @dataclass(eq=False, repr=False)
@@ -267,7 +267,7 @@ class FeatureTransformer(TextTransformer):
         return recipe
 
     def _columns(self) -> int:
-        return checked_whole_number(self.n_columns, "n_columns", 1, _MOST_COLUMNS)
+        return checked_whole_number(self.n_columns, "n_columns", 1, _MAX_COLUMNS)
 
     def _extractor_of(self, recipe: Recipe, statistics: Statistics | None) -> Extractor:
         self._unit = 1

@@ -22,7 +22,7 @@ from neardup.pages.builder import document_lead
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
-from neardup.pages.report import COPY, NEAR, Extent
+from neardup.pages.report import COPY, NEAR, ReportLimits
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, format_time
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
@@ -170,7 +170,7 @@ class StoredFlow:
 
     def releases(self) -> list[Release]:
         """Return the releases of reported items, the latest first."""
-        reported = {row.serial for row in self._rows[self.flow.before :]}
+        reported = {row.serial for row in self._rows[self.flow.earlier_count :]}
         found = self._reader.releases(min(reported, default=0))
         return [release for release in reversed(found) if release.serial in reported]
 
@@ -185,7 +185,7 @@ class StoredFlow:
 
     def words(self, places: Integers) -> dict[int, str]:
         """Return the beginnings of the texts of duplicates in the window, or else of the documents they repeat."""
-        of = self.flow.of
+        of = self.flow.keeper_rows
         own = [self._rows[place].serial for place in places.tolist()]
         others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
         begin = self._reader.text_beginnings(sorted({*own, *others}), _LEAD_LENGTH)
@@ -212,11 +212,11 @@ def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
     return Verdicts(
         ids=pa.array([row.id for row in rows], pa.large_string()),
         times=np.array([round(row.verdict.time * 1e6) for row in rows], np.int64),
-        of=of,
+        keeper_rows=of,
         similarity=np.array([row.verdict.similarity or 0.0 for row in rows], np.float64),
         exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
         equal=np.array([row.verdict.has_equal_features for row in rows], np.bool_),
-        before=before,
+        earlier_count=before,
         elsewhere=elsewhere,
     )
 
@@ -241,7 +241,7 @@ class StoreReport:
     store: str  #: the store; a watcher may be using it
     output: str  #: the page
     items: int = 100_000  #: the number of latest items reported; raising it takes time and memory in proportion
-    extent: Extent = field(default_factory=Extent)  #: how many entries are listed
+    limits: ReportLimits = field(default_factory=ReportLimits)  #: how many entries are listed
     command: str = ""  #: the command line
     classifier: Classifier | None = None  #: the classifier that judged, where one did
 
@@ -298,7 +298,7 @@ class StoreReport:
         from neardup.stream.replay_report import evidence_in_words
 
         flow, counts = stored_flow.flow, reader.counts
-        reported = len(flow) - flow.before
+        reported = len(flow) - flow.earlier_count
 
         def evidence(place: int) -> str:
             return evidence_in_words(stored_flow.row(place).verdict, recipe)
@@ -331,17 +331,19 @@ class StoreReport:
             command=self.command,
             inputs=[inbox],
             recipe=recipe,
-            scale=criterion_of(recipe, self.classifier),
-            movable=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
+            criterion=criterion_of(recipe, self.classifier),
+            has_sweep=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
             window=reader.settings["window"],
             everything=reader.settings["against"] == "everything",
             missing_text="The text is no longer available: the item has left the window, and its file was moved.",
-            quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
+            rejected=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
         )
-        sources = ReportSources(texts=stored_flow.texts, words=stored_flow.words, evidence=evidence, matching=matching)
-        return build_report(flow, context, sources, self.extent)
+        sources = ReportSources(
+            documents=stored_flow.texts, leads=stored_flow.words, evidence=evidence, matching_pairs=matching
+        )
+        return build_report(flow, context, sources, self.limits)
 
 
 def _release_section(releases: Sequence[Release]) -> Html:

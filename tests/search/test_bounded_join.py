@@ -25,7 +25,7 @@ import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.features.recomputed import PartFile
-from neardup.search import recomputed
+from neardup.search import bounded_join
 from neardup.search.matches import partition_pairs
 
 SMALL = 1_000_000
@@ -63,15 +63,15 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr("neardup.features.recomputed._SLOTS_PER_FEATURE", 0)
         monkeypatch.setattr("neardup.features.recomputed._FEATURES_PER_WRITE", 3000)
     if request.param != "held":
-        monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
-        monkeypatch.setattr(recomputed, "_MOST_PARTS", 16)
+        monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
+        monkeypatch.setattr(bounded_join, "_MAX_PARTS", 16)
     if request.param == "parts":
-        monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
+        monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", 50)
         # Parities are looked at for a few candidates at a time.
-        monkeypatch.setattr(recomputed, "_A_PAIR", 200_000)
-        monkeypatch.setattr(recomputed, "_FEWEST_PARTS", 8)
+        monkeypatch.setattr(bounded_join, "_PARITY_PAIR_BYTES", 200_000)
+        monkeypatch.setattr(bounded_join, "_MIN_PARTS", 8)
     if request.param == "file":
-        monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)
+        monkeypatch.setattr(bounded_join, "_MAX_CANDIDATES", 0)
     return str(request.param)
 
 
@@ -125,9 +125,9 @@ ENGINES: dict[str, dict[str, Any]] = {
 def test_every_engine_writes_the_same_bytes_whatever_the_budget(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
-    monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
-    monkeypatch.setattr(recomputed, "_FEWEST_PARTS", 4)
+    monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
+    monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", 50)
+    monkeypatch.setattr(bounded_join, "_MIN_PARTS", 4)
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
     written = set()
@@ -162,7 +162,7 @@ def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("limit", "memory"), [("_MOST_ENTRIES", None), ("_MOST_CHAINED", None), ("_MOST_CHAINED", SMALL)]
+    ("limit", "memory"), [("_MAX_ENTRIES", None), ("_MAX_CHAINED_ENTRIES", None), ("_MAX_CHAINED_ENTRIES", SMALL)]
 )
 def test_more_entries_than_numbers_can_name_are_refused(
     limit: str, memory: int | None, monkeypatch: pytest.MonkeyPatch
@@ -280,10 +280,10 @@ def test_blocks_of_keys_and_parts_of_the_index_change_nothing(monkeypatch: pytes
     texts = corpus(400, seed=7)
     plain = nd.dedup(texts, features="words:1", threshold=0.4)
     for keys, parts in ((1, 1), (1, 256), (10**6, 2), (300, 64)):
-        monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", keys)
-        monkeypatch.setattr(recomputed, "_FEWEST_PARTS", parts)
+        monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", keys)
+        monkeypatch.setattr(bounded_join, "_MIN_PARTS", parts)
         for room in (0, 3000):
-            monkeypatch.setattr(recomputed, "_LEAST_HELD", room)
+            monkeypatch.setattr(bounded_join, "_MIN_STORED", room)
             again = nd.dedup(texts, features="words:1", threshold=0.4, memory=SMALL, threads=2)
             assert outcome(again) == outcome(plain)
             assert again.summary["search"].get("index_parts", 1) >= parts
@@ -314,8 +314,8 @@ FEW = """
 import sys
 import neardup as nd
 from neardup.features import recomputed as features
-from neardup.search import recomputed
-features._MIN_BITS, recomputed._LEAST_HELD = 4, 50_000
+from neardup.search import bounded_join
+features._MIN_BITS, bounded_join._MIN_STORED = 4, 50_000
 found = nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000)
 print(len(found.kept), found.summary["search"]["passes_over_the_input"])
 """
@@ -323,9 +323,9 @@ FULL = """
 import resource, signal, sys
 import neardup as nd
 from neardup.errors import OutputError
-from neardup.search import recomputed
+from neardup.search import bounded_join
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-recomputed._LEAST_HELD, recomputed._KEYS_AT_A_TIME = 0, 50
+bounded_join._MIN_STORED, bounded_join._KEYS_AT_A_TIME = 0, 50
 
 def fill(stage, done, total):
     if stage == "read again":

@@ -1,4 +1,4 @@
-"""Comparing recipes: counts, figures and intervals beside plain sets and loops; what is written down; refusals."""
+"""Comparisons of recipes and classifiers: counts, figures and intervals equal plain loops; warnings, pages, tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_markup import Markup, check_loads_nothing
 from sentences import says
+from simple_classifiers import make_classifier
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.comparison_page import lead_sentences
-from neardup.evaluation.scores import Figure, f1_lead, percentile_interval, resample, score_rows, tally_pairs
+from neardup.evaluation.scores import (
+    Figure,
+    accuracy_figures,
+    f1_lead,
+    percentile_interval,
+    resample,
+    score_rows,
+    tally_pairs,
+)
 from neardup.evaluation.systems import parse_thresholds
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
@@ -58,70 +67,83 @@ def parts_of(pairs: dict[Pair, float]) -> list[PairArrays]:
 
 
 @given(found, truths, st.booleans())
-def test_counts_are_those_of_plain_sets(pairs: dict[Pair, float], truth: dict[Pair, bool], complete: bool) -> None:
+def test_counts_and_figures_equal_plain_sets(pairs: dict[Pair, float], truth: dict[Pair, bool], complete: bool) -> None:
     labels = labels_of(truth, complete)
     if labels is None:
         return
-    counted = tally_pairs(parts_of(pairs), labels, CUTS)
+    tally = tally_pairs(parts_of(pairs), labels, CUTS)
     duplicates = {pair for pair, duplicate in truth.items() if duplicate}
     others = set(all_pairs) - duplicates if complete else set(truth) - duplicates
-    correct, wrong = counted.totals(counted.correct), counted.totals(counted.wrong)
-    draws = resample([counted], labels, count=20)
+    correct, wrong = tally.totals(tally.correct), tally.totals(tally.wrong)
+    draws = resample([tally], labels, count=20)
+    accuracies = accuracy_figures([tally], labels, count=20)
     for at, (cut, score) in enumerate(zip(CUTS, score_rows(correct, wrong, len(duplicates), draws), strict=True)):
         returned = {pair for pair, value in pairs.items() if value >= cut}
         good, bad = returned & duplicates, returned & others
         assert (correct[at], wrong[at]) == (len(good), len(bad))
-        assert counted.unlabelled[at] == len(returned - duplicates - others)
+        assert tally.unlabelled[at] == len(returned - duplicates - others)
         assert score.recall.value == len(good) / len(duplicates)
         assert score.precision.value == (len(good) / len(good | bad) if good | bad else None)
         assert score.f1.value == pytest.approx(2 * len(good) / (len(good | bad) + len(duplicates)))
+        if not complete:
+            assert accuracies[at].value == (len(good) + len(others - bad)) / len(truth)
 
 
-def plain_draws(tallies: list[tuple[dict[Pair, float], list[float]]], labels: Labels, seed: int, count: int) -> Any:
-    """The same draws by loops: groups by what they hold, each kind as often as the multinomial says."""
-    groups: dict[int, list[int]] = {}
-    rows = sum(len(cuts) for _, cuts in tallies)
-
-    def cells(group: int) -> list[int]:
-        return groups.setdefault(group, [0] * (2 * rows + 1))
-
-    for group, duplicates in enumerate(labels.duplicates_by_group().tolist()):
-        if duplicates:
-            cells(group)[-1] = duplicates
-    row = 0
-    for pairs, cuts in tallies:
-        for (i, j), value in pairs.items():
-            verdict = int(labels.pair_labels(np.array([i]), np.array([j]))[0])
-            group = int(labels.pair_groups(np.array([i]), np.array([j]))[0])
-            for at, cut in enumerate(cuts):
-                if value >= cut and verdict >= 0:
-                    cells(group)[row + at + (0 if verdict else rows)] += 1
-        row += len(cuts)
-    active = {group: tuple(held) for group, held in groups.items() if any(held)}
+def plain_draws(cells: dict[int, list[int]], labels: Labels, seed: int, count: int) -> Any:
+    """The sums of the cells of drawn groups, by loops: each kind of group as often as the multinomial says."""
+    active = {group: tuple(counts) for group, counts in cells.items() if any(counts)}
     kinds = sorted(set(active.values()))
     members = [list(active.values()).count(kind) for kind in kinds]
     shares = np.append(np.array(members) / labels.groups, max(1 - len(active) / labels.groups, 0.0))
     drawn = np.random.default_rng(seed).multinomial(labels.groups, shares, size=count)
     sums = [
-        [sum(int(n) * kind[c] for n, kind in zip(draw, kinds, strict=False)) for c in range(2 * rows + 1)]
+        [sum(int(n) * kind[c] for n, kind in zip(draw, kinds, strict=False)) for c in range(len(kinds[0]))]
         for draw in drawn
     ]
     return np.array(sums, np.float64)
 
 
+def group_of(labels: Labels, pair: Pair) -> int:
+    return int(labels.pair_groups(np.array([pair[0]]), np.array([pair[1]]))[0])
+
+
 @given(found, found, truths, st.booleans(), st.integers(0, 3))
-def test_draws_are_those_of_loops_over_groups(
+def test_draws_equal_loops_over_groups(
     one: dict[Pair, float], other: dict[Pair, float], truth: dict[Pair, bool], complete: bool, seed: int
 ) -> None:
     labels = labels_of(truth, complete)
     if labels is None:
         return
-    tallies = [tally_pairs(parts_of(one), labels, CUTS), tally_pairs(parts_of(other), labels, [0.7])]
-    draws = resample(tallies, labels, count=15, seed=seed)
-    expected = plain_draws([(one, CUTS), (other, [0.7])], labels, seed, 15)
-    assert np.array_equal(np.hstack(draws[:3]), expected)
-    again = resample(tallies, labels, count=15, seed=seed)
-    assert all(np.array_equal(part, other) for part, other in zip(draws, again, strict=True))
+    systems = [(one, CUTS), (other, [0.7])]
+    rows = len(CUTS) + 1
+    cells = {group: [0] * (2 * rows) + [n] for group, n in enumerate(labels.duplicates_by_group().tolist()) if n}
+    row = 0
+    for pairs, cuts in systems:
+        for (i, j), value in pairs.items():
+            verdict = int(labels.pair_labels(np.array([i]), np.array([j]))[0])
+            counts = cells.setdefault(group_of(labels, (i, j)), [0] * (2 * rows + 1))
+            for at, cut in enumerate(cuts):
+                counts[row + at + (0 if verdict else rows)] += value >= cut and verdict >= 0
+        row += len(cuts)
+    draws = resample(
+        [tally_pairs(parts_of(pairs), labels, cuts) for pairs, cuts in systems], labels, count=15, seed=seed
+    )
+    assert np.array_equal(np.hstack(draws[:3]), plain_draws(cells, labels, seed, 15))
+
+
+@given(found, truths)
+def test_intervals_of_accuracy_equal_loops_over_groups(pairs: dict[Pair, float], truth: dict[Pair, bool]) -> None:
+    labels = labels_of(truth, complete=False)
+    if labels is None:
+        return
+    cells: dict[int, list[int]] = {}
+    for pair, duplicate in truth.items():
+        counts = cells.setdefault(group_of(labels, pair), [0, 0])
+        counts[0] += (pairs.get(pair, 0.0) >= 0.7) == duplicate
+        counts[1] += 1
+    (figure,) = accuracy_figures([tally_pairs(parts_of(pairs), labels, [0.7])], labels, count=30, seed=1)
+    right, whole = plain_draws(cells, labels, 1, 30).T
+    assert figure[1:] == pytest.approx(tuple(np.percentile(right / whole, [2.5, 97.5])))
 
 
 def test_percentiles_of_draws() -> None:
@@ -130,7 +152,7 @@ def test_percentiles_of_draws() -> None:
     assert percentile_interval(np.full(3, np.nan)) == (None, None)
 
 
-def test_one_large_cluster_does_not_make_figures_sure() -> None:
+def test_one_large_cluster_gives_wide_intervals() -> None:
     names = [str(i) for i in range(120)]
     clusters = ["large"] * 20 + [f"c{i // 2}" for i in range(100)]
     labels = cluster_labels(clusters, names, "column 'c'")
@@ -144,7 +166,7 @@ def test_one_large_cluster_does_not_make_figures_sure() -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 40])
-def test_the_groups_in_which_two_differ(groups: int) -> None:
+def test_a_lead_counts_the_groups_in_which_two_systems_differ(groups: int) -> None:
     names = [str(i) for i in range(2 * groups + 20)]
     labels = cluster_labels([f"c{i // 2}" if i < 2 * groups else None for i in range(len(names))], names, "column 'c'")
     every = tally_pairs(parts_of({(2 * i, 2 * i + 1): 1.0 for i in range(groups)}), labels, [0.5])
@@ -155,7 +177,7 @@ def test_the_groups_in_which_two_differ(groups: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("thresholds", "expected"),
     [
         (".5:.95:.05", [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]),
         ("0.1:0.4:0.1", [0.1, 0.2, 0.3, 0.4]),
@@ -163,21 +185,21 @@ def test_the_groups_in_which_two_differ(groups: int) -> None:
         ([0.9, 1], [0.9, 1.0]),
     ],
 )
-def test_thresholds(asked: Any, expected: list[float]) -> None:
-    assert parse_thresholds(asked) == expected
+def test_thresholds_are_parsed(thresholds: Any, expected: list[float]) -> None:
+    assert parse_thresholds(thresholds) == expected
 
 
 FAMILIES = 12
 WORDS = [f"word{i:03d}" for i in range(600)]
 
 
-def texts() -> dict[str, list[str]]:
-    """Families of three: a text, the text with one word changed, the text with every fourth word changed."""
+def texts(steps: tuple[int, ...] = (0, 40, 4)) -> dict[str, list[str]]:
+    """Families of a text and versions with every n-th word changed, by default one word and every fourth word."""
     random = np.random.default_rng(5)
     ids, family, text = [], [], []
     for number in range(FAMILIES):
         base = [WORDS[i] for i in random.integers(0, len(WORDS), 40)]
-        for version, step in enumerate((0, 40, 4)):
+        for version, step in enumerate(steps):
             words = [f"x{number}" if step and at % step == 1 else word for at, word in enumerate(base)]
             ids.append(f"{number}-{version}")
             family.append(f"f{number}")
@@ -199,7 +221,7 @@ def compared() -> Comparison:
     return compare(corpus_of(texts(), order_column="family"), recipes=RECIPES, thresholds=".3:.9:.1")
 
 
-def test_each_threshold_is_what_a_run_with_it_finds(compared: Comparison) -> None:
+def test_figures_of_each_threshold_equal_those_of_a_run_with_it(compared: Comparison) -> None:
     data = texts()
     family = dict(zip(data["id"], data["family"], strict=True))
     assert [scored.name for scored in compared.recipes] == ["pairs", "edited", "simhash", "checksum", "pairs (2)"]
@@ -215,7 +237,7 @@ def test_each_threshold_is_what_a_run_with_it_finds(compared: Comparison) -> Non
             assert row.own == (row.threshold == scored.recipe.threshold)
 
 
-def test_the_best_threshold_and_the_lead(compared: Comparison) -> None:
+def test_the_best_threshold_has_the_highest_f1_and_leads_have_the_difference(compared: Comparison) -> None:
     for scored in compared.recipes:
         assert scored.rows[-1].threshold <= scored.rows[0].threshold or scored.scale != "distance"
         highest = max(row.f1.value or 0.0 for row in scored.rows)
@@ -233,11 +255,11 @@ def test_the_best_threshold_and_the_lead(compared: Comparison) -> None:
     assert next(lead for lead in compared.leads if lead.over == "checksum").beyond_chance
 
 
-def test_refusals() -> None:
+def test_unusable_labels_and_recipes_are_refused() -> None:
     for corpus, options, words in (
         (corpus_of(texts()), {}, "there are no labels; give labels, or a column"),
         (corpus_of(texts()), {"labels": [("0-0", "9-9", 1)]}, "not in the corpus"),
-        (corpus_of(texts(), order_column="family"), {"labels": [("0-0", "0-1", 1)]}, "from one place"),
+        (corpus_of(texts(), order_column="family"), {"labels": [("0-0", "0-1", 1)]}, "both given"),
         (corpus_of(texts(), order_column="id"), {}, "no two documents of a cluster"),
         (corpus_of(texts(), order_column="family"), {"recipes": ["unheard"]}, "neither a file nor one of"),
     ):
@@ -255,12 +277,9 @@ def hostile_page() -> str:
     return compare(corpus_of(texts()), labels, recipes=recipes, thresholds=[0.5, 0.9]).to_html()
 
 
-def test_a_page_asks_the_network_for_nothing(hostile_page: str) -> None:
-    check_loads_nothing(Markup(hostile_page))
-
-
-def test_a_page_shows_names_as_they_are(hostile_page: str) -> None:
+def test_a_page_shows_names_as_text_and_loads_nothing(hostile_page: str) -> None:
     page = Markup(hostile_page)
+    check_loads_nothing(page)
     assert len(page.scripts) == 3
     assert page.text.count(HOSTILE) >= 3
     charts = page.charts
@@ -274,7 +293,7 @@ def test_a_page_shows_names_as_they_are(hostile_page: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_the_page_of_a_replay_fits_and_escapes_its_texts(hostile_page: str, width: int, tmp_path: Path) -> None:
+def test_a_recipe_is_highlighted_in_a_browser(hostile_page: str, width: int, tmp_path: Path) -> None:
     path = tmp_path / "compare.html"
     path.write_text(hostile_page, "utf-8")
     with opened(path, width=width) as page:
@@ -288,7 +307,7 @@ def test_the_page_of_a_replay_fits_and_escapes_its_texts(hostile_page: str, widt
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_page_of_all_recipes_shows_where_it_goes_on(tmp_path: Path) -> None:
+def test_a_page_of_all_recipes_fits_and_scrolls(tmp_path: Path) -> None:
     labels = [(f"{at}-0", f"{at}-{version}", 1) for at in range(FAMILIES) for version in (1, 2)]
     labels += [(f"{at}-0", f"{at + 1}-0", 0) for at in range(FAMILIES - 1)]
     path = tmp_path / "compare.html"
@@ -328,7 +347,7 @@ def pairs_of_copies(count: int) -> Comparison:
     return compare(corpus_of(texts), labels, recipes=["default", "spotsigs"])
 
 
-def test_too_few_groups_are_not_called_a_tie_and_a_recipe_without_features_is_named() -> None:
+def test_too_few_groups_are_no_tie_and_a_recipe_without_features_brings_a_warning() -> None:
     few, many = pairs_of_copies(3), pairs_of_copies(8)
     assert [lead.beyond_chance for lead in (*few.leads, *many.leads)] == [False, True]
     too_few = "Too few groups for a test, which needs 6: default differs from spotsigs in 3"
@@ -339,18 +358,10 @@ def test_too_few_groups_are_not_called_a_tie_and_a_recipe_without_features_is_na
     assert says(warning, "spotsigs", "16 of the 16", "recipes")
 
 
-def test_many_recipes_take_one_sentence_of_each_kind() -> None:
-    def lead(over: str, groups: int, *, sure: bool = False) -> dict[str, Any]:
-        return {"over": over, "groups": groups, "beyond_chance": sure}
-
+def test_leads_are_stated_in_one_sentence_of_each_kind() -> None:
     leads = [
-        lead("b", 9, sure=True),
-        lead("c", 2),
-        lead("d", 8),
-        lead("e", 4),
-        lead("f", 8),
-        lead("g", 4),
-        lead("h", 7),
+        {"over": name, "groups": groups, "beyond_chance": name == "b"}
+        for name, groups in (("b", 9), ("c", 2), ("d", 8), ("e", 4), ("f", 8), ("g", 4), ("h", 7))
     ]
     assert lead_sentences({"best": "a", "groups": 9, "leads": leads}) == [
         "a is better than b, beyond chance",
@@ -367,7 +378,7 @@ def test_many_recipes_take_one_sentence_of_each_kind() -> None:
         (".1,.2", 0.6, [(4, 5, 1), (2, 3, 0)], ("loose (0.6)", "strictest", "widen", "thresholds")),
     ],
 )
-def test_a_best_threshold_at_the_edge_is_said(
+def test_a_best_threshold_at_an_edge_brings_a_warning(
     thresholds: str, own: float, labels: list[tuple[int, int, int]], words: tuple[str, ...]
 ) -> None:
     texts = ["a one two three a", "b one two three b", "one two three four five", "one two three four seven six"]
@@ -378,7 +389,7 @@ def test_a_best_threshold_at_the_edge_is_said(
     assert not words or says(edges[0], *words)
 
 
-def test_edges_of_several_recipes_are_one_sentence_and_distances_say_how_to_go_further() -> None:
+def test_one_warning_names_all_recipes_with_the_same_edge() -> None:
     texts = [" ".join(f"w{at}" for at in range(begin, begin + 12)) for begin in (0, 5, 100, 200)]
     recipes = [Recipe(name=name, features="words:1", threshold=0.5) for name in ("one", "two")]
     bits = Recipe(name="bits", features="words:1", signature="simhash", measure="hamming", threshold=40)
@@ -388,34 +399,24 @@ def test_edges_of_several_recipes_are_one_sentence_and_distances_say_how_to_go_f
     assert says(of_distances, "loosest", "bits (40)", "changed(threshold=...)", "recipes")
 
 
-def fingerprints(compared: Comparison) -> dict[str, tuple[str, str]]:
-    """Of each recipe as it is, and with its best threshold, as runs with these have them."""
-    return {
-        one.name: (one.recipe.fingerprint, one.recipe.changed(threshold=one.best.threshold).fingerprint)
-        for one in compared.recipes
-    }
-
-
-def test_fingerprints_are_those_of_the_recipe_and_of_its_best_threshold(compared: Comparison) -> None:
-    expected = fingerprints(compared)
-    assert any(own != best for own, best in expected.values())
-    whole = compared.to_dict()["recipes"]
-    assert {one["name"]: (one["fingerprint"], one["best"]["fingerprint"]) for one in whole} == expected
+def test_fingerprints_of_the_own_and_the_best_threshold_are_stated(compared: Comparison) -> None:
+    entries = compared.to_dict()["recipes"]
     page, paper = Markup(compared.to_html()).text, compared.to_latex()
-    for scored in compared.recipes:
-        own, best = expected[scored.name]
+    for scored, entry in zip(compared.recipes, entries, strict=True):
+        own = scored.recipe.fingerprint
+        best = scored.recipe.changed(threshold=scored.best.threshold).fingerprint
+        assert (entry["fingerprint"], entry["best"]["fingerprint"]) == (own, best)
         assert page.count(own) == page.count(best) == 1
-        named = f"{scored.recipe.threshold:g}: {own}" if scored.scale != "fixed" else f"Fingerprint: {own}"
-        assert named in page
+        assert (f"{scored.recipe.threshold:g}: {own}" if scored.scale != "fixed" else f"Fingerprint: {own}") in page
         assert f"% {scored.name}: fingerprint {own}" in paper
         if own != best:
-            assert (
-                f"at the best one here, {'≤ ' * (scored.scale == 'distance')}{scored.best.threshold:g}: {best}" in page
-            )
+            bound = "≤ " * (scored.scale == "distance")
+            assert f"at the best one here, {bound}{scored.best.threshold:g}: {best}" in page
             assert f"% {scored.name}: fingerprint {own}, at {scored.best.threshold:g} {best}" in paper
+    assert any(entry["fingerprint"] != entry["best"]["fingerprint"] for entry in entries)
 
 
-def test_a_table_for_a_paper_has_the_best_threshold_and_the_recipes_own(compared: Comparison) -> None:
+def test_a_latex_table_has_the_best_and_the_own_threshold(compared: Comparison) -> None:
     lines = compared.to_latex().splitlines()
     assert "recipe & threshold" in lines[2]
     cells = [tuple(line.split(" & ")[:2]) for line in lines if line.endswith(r"\\")][1:]
@@ -430,16 +431,7 @@ def test_a_table_for_a_paper_has_the_best_threshold_and_the_recipes_own(compared
     assert any("le" in threshold for _, threshold in cells)
 
 
-def test_levels_are_said_to_count() -> None:
-    texts = ["one two three", "one two three", "four five", "four six"]
-    for positive, above in ((1.0, "at or above 1 "), (2.0, "at or above 2 ")):
-        labels = read_labels([(0, 1, 3), (2, 3, 1), (0, 2, 0)], ["0", "1", "2", "3"], positive=positive)
-        assert says(next(one for one in labels.warnings if "levels" in one), above, "duplicates", "positive")
-    plain = compare(corpus_of(texts), [(0, 1, 1), (2, 3, 0)], recipes=["checksum"])
-    assert not [one for one in plain.warnings if "levels" in one]
-
-
-def test_a_notebook_shows_figures_apart_and_does_not_widen_its_page(compared: Comparison, tmp_path: Path) -> None:
+def test_a_notebook_cell_breaks_figures_and_fits_its_page(compared: Comparison, tmp_path: Path) -> None:
     cell = compared._repr_html_()
     assert cell is not None
     path = tmp_path / "cell.html"
@@ -450,3 +442,51 @@ def test_a_notebook_shows_figures_apart_and_does_not_widen_its_page(compared: Co
         assert all(len(figure.split("\n")) == 2 for figure in figures)
         assert page.locator("tr").filter(has_text="checksum").locator("td").first.inner_text() == "one answer\nits own"
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def classifier_labels() -> list[tuple[str, str, int]]:
+    """Close versions are duplicates; distant versions and neighbouring families are different."""
+    labels = []
+    for number in range(FAMILIES):
+        labels += [(f"{number}-0", f"{number}-{version}", int(version < 3)) for version in (1, 2, 3)]
+        labels.append((f"{number}-0", f"{(number + 1) % FAMILIES}-0", 0))
+    return labels
+
+
+def pairs_at(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
+    """The pairs that a run of all candidates finds with g >= cut and a probability of at least ``least``."""
+    accepting = make_classifier(cut=cut, steep=steep).without_cut()
+    result = run(corpus_of(texts(VERSIONS)), accepting.recipe, classifier=accepting, pairs_per_document=None)
+    assert result.vectors is not None
+    names, g = result.pairs.names, accepting.score(result.vectors)
+    passed = (g >= cut) & (accepting.probability(g) >= least)
+    sides = zip(result.pairs.left[passed], result.pairs.right[passed], strict=True)
+    found = {(names.name_at(i), names.name_at(j)) for i, j in sides}
+    # A run compares equal texts once: each copy matches what the other matches, and the other.
+    copy = {f"{number}-{version}": f"{number}-{1 - version}" for number in range(FAMILIES) for version in (0, 1)}
+    found |= {(copy[one], other) for one, other in found if one in copy}
+    found |= {(one, copy[other]) for one, other in found if other in copy}
+    return {(min(pair), max(pair)) for pair in found | set(copy.items())}
+
+
+VERSIONS = (0, 0, 10, 3)
+
+
+@pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.7, 1.0), (1.35, 40.0)])
+def test_figures_of_a_classifier_equal_those_of_runs(cut: float, steep: float) -> None:
+    """With a steep sigmoid all probabilities are 0 or 1, and only g shows the working point."""
+    recipe = Recipe(name="pairs", features="words:2", threshold=0.6)
+    classifiers = [make_classifier(cut=cut, steep=steep)]
+    labels, corpus = classifier_labels(), corpus_of(texts(VERSIONS))
+    scored = compare(corpus, labels, recipes=[recipe], classifiers=classifiers, thresholds=".3:.9:.2").recipes[1]
+    truth = {(min(one, other), max(one, other)): bool(label) for one, other, label in labels}
+    assert (scored.name, scored.scale) == ("learned", "probability")
+    assert sum(row.own for row in scored.rows) == 1
+    assert {0.3, 0.5, 0.7, 0.9} <= {row.threshold for row in scored.rows}
+    for row in scored.rows:
+        pairs = pairs_at(cut if row.own else -np.inf, steep, 0.0 if row.own else row.threshold)
+        correct = {pair for pair in pairs if truth.get(pair)}
+        assert (row.returned, row.correct) == (len(pairs & truth.keys()), len(correct))
+        right = len(correct) + sum(not label and pair not in pairs for pair, label in truth.items())
+        assert row.accuracy.value == pytest.approx(right / len(truth))
+    assert scored.rows[-1].correct < 2 * FAMILIES or steep > 1

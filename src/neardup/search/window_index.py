@@ -1,11 +1,16 @@
-"""An inverted index in segments: documents are matched and inserted in order of arrival, and dropped by segment."""
+"""The inverted index of a window, in segments: documents are matched and inserted in order of arrival.
+
+An epoch is an index with one order of features. Expired documents leave it a whole segment at a time. An epoch builder
+prepares the next epoch, with a new order, in slices beside the newest one, so that no document waits for it.
+"""
 
 from __future__ import annotations
 
 import mmap
 import secrets
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,19 +80,19 @@ class Chunks:
         self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
         #: Chunks for the next segment: pages that were used before need no page faults.
         self._spare: list[npt.NDArray[Any]] = []
-        #: The used bytes of each stretch but the last.
-        self._used: deque[int] = deque()
+        #: The bytes used of each stretch but the last.
+        self._used_bytes: deque[int] = deque()
 
-    def extend(self, least: int, cursor: int = 0, *, large_pages: bool = False) -> tuple[int, int]:
-        """Return the begin and end addresses of a new stretch of at least ``least`` bytes.
+    def extend(self, min_bytes: int, cursor: int = 0, *, large_pages: bool = False) -> tuple[int, int]:
+        """Return the begin and end addresses of a new stretch of at least ``min_bytes`` bytes.
 
         The last stretch is used up to the cursor; pages after it were never written to, so they cost nothing. Large
         pages are faster to read, but their first use takes milliseconds: they pay if the flow fills them.
         """
         if self._alive:
-            self._used.append(cursor - self._alive[-1][0] * CHUNK)
-        count = max((least + CHUNK - 1) // CHUNK, 1)
-        stretch = self._spare.pop() if count == 1 and self._spare else mapped(count * CHUNK, large_pages)
+            self._used_bytes.append(cursor - self._alive[-1][0] * CHUNK)
+        count = max((min_bytes + CHUNK - 1) // CHUNK, 1)
+        stretch = self._spare.pop() if count == 1 and self._spare else map_memory(count * CHUNK, large_pages)
         first = self._next
         for i in range(count):
             self.bases[(first + i) % _MAX_CHUNKS] = stretch.ctypes.data + i * CHUNK
@@ -101,17 +106,17 @@ class Chunks:
             stretch = self._alive.popleft()[1]
             if len(stretch) == CHUNK and len(self._spare) < _MAX_SPARE:
                 self._spare.append(stretch)
-            if self._used:
-                self._used.popleft()
+            if self._used_bytes:
+                self._used_bytes.popleft()
 
-    def used(self, cursor: int) -> int:
+    def used_bytes(self, cursor: int) -> int:
         """Return the bytes in use, with the last stretch used up to the cursor."""
         last = cursor - self._alive[-1][0] * CHUNK if self._alive else 0
-        return sum(self._used) + last
+        return sum(self._used_bytes) + last
 
 
-def mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
-    """Return mapped memory: its pages cost nothing until written to, and are freed as a whole."""
+def map_memory(size: int, large_pages: bool) -> npt.NDArray[Any]:
+    """Map memory and return it: its pages cost nothing until written to, and are freed as a whole."""
     pages = mmap.mmap(-1, size, **_PRIVATE)
     if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
@@ -141,7 +146,7 @@ class Vocabulary(NamedTuple):
         """The bytes of memory in use."""
         return self.keys.nbytes + self.ranks.nbytes + self.features.nbytes
 
-    def arranged(self, features: Words, heads: Integers) -> tuple[Words, Integers]:
+    def arrange(self, features: Words, heads: Integers) -> tuple[Words, Integers]:
         """Return the features of documents in this order, and the number of unknown ones of each document."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
@@ -174,8 +179,8 @@ class FeatureCounts:
             self._distinct += count_features(part, self._keys, self._counts)
 
     def _make_room(self, distinct: int) -> None:
-        there = np.flatnonzero(self._counts)
-        keys, counts, slots = self._keys[there], self._counts[there], table_size(distinct)
+        occupied = np.flatnonzero(self._counts)
+        keys, counts, slots = self._keys[occupied], self._counts[occupied], table_size(distinct)
         self._keys, self._counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
         insert_values(keys, counts, self._keys, self._counts)
 
@@ -199,46 +204,47 @@ def vocabulary_of(features: Words) -> Vocabulary:
     return counts.vocabulary()
 
 
-#: Sets of so many features or more, a size class's least, are entered by signatures. Below, single features take less
+#: The minimum size of sets that are indexed by signatures; it begins a size class. Below it, single features take less
 #: memory, and their lists are not long.
-_LEAST = 1448
-#: A row has so many size classes: sizes grow fourfold. Raising it makes the largest documents of a row have more keys,
-#: and fewer documents ask by the keys of two rows.
-_CLASSES_A_ROW = 8
-#: A bucket has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more buckets.
-_ENTRIES_A_BUCKET = 10
-_ENDLESS = 1 << 62
+_MIN_SIGNATURE_SIZE = 1448
+#: The number of size classes in a row of the plan: sizes grow fourfold within it. Raising it gives the largest
+#: documents of a row more keys, and makes fewer documents search by the keys of two rows.
+_CLASSES_PER_ROW = 8
+#: The entries per bucket at which a table is doubled; a bucket has room for 15. Raising it saves memory and fills more
+#: buckets.
+_ENTRIES_PER_BUCKET = 10
+_NO_LIMIT = 1 << 62
 
 
 def plan_of(rule: Rule, classes: Integers) -> Integers:
     """Return the plan (``kernels.window``): a row for each range of sizes, none where matches may share too little.
 
-    With 2**bits cells and l keys to be shared, 2**bits + l features must be common to any match of a document of the
-    row: then each document has keys enough. The fewest are those of the smallest document with its smallest partner.
+    With 2**bits cells and l required keys, a document has enough keys if any match shares 2**bits + l features with it.
+    The smallest document of a row shares fewest, with its smallest partner.
     """
     rows: list[list[int]] = []
-    for which in range(int(np.searchsorted(classes, _LEAST)), len(classes) - 1, _CLASSES_A_ROW):
-        least = int(classes[which])
-        bits, equal = max(least.bit_length() - 2, 0), int(required_hits(classes, which))
-        if required_overlap(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
+    for size_class in range(int(np.searchsorted(classes, _MIN_SIGNATURE_SIZE)), len(classes) - 1, _CLASSES_PER_ROW):
+        min_size = int(classes[size_class])
+        bits, hits = max(min_size.bit_length() - 2, 0), int(required_hits(classes, size_class))
+        if required_overlap(rule, smallest_partner(rule, min_size), min_size) < (1 << bits) + hits:
             rows.clear()
         else:
-            rows.append([least, bits, equal, 0])
+            rows.append([min_size, bits, hits, 0])
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
 def new_salt() -> np.uint64:
-    """Return an odd number that nobody can guess: it says which features share a cell, and changes no answer."""
+    """Return a secret odd number: it determines which features share a cell, and changes no result."""
     return np.uint64(secrets.randbits(64) | 1)
 
 
 def no_buckets() -> npt.NDArray[np.uint32]:
-    """Return the table of buckets of a window that has entered no signatures."""
+    """Return the bucket table of an index without signatures."""
     return np.zeros(BUCKET_WORDS, np.uint32)
 
 
 def double_table(lists: WindowIndex, first: int) -> WindowIndex:
-    """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
+    """Return lists with twice as many buckets, or with ``first`` buckets if they had none."""
     buckets = len(lists.buckets) // BUCKET_WORDS
     if buckets == 1:
         lists.counters[TAG_SHIFT] = first.bit_length() - 1
@@ -248,42 +254,42 @@ def double_table(lists: WindowIndex, first: int) -> WindowIndex:
     return lists._replace(buckets=table)
 
 
-def set_growth_limit(lists: WindowIndex, gone: int) -> None:
-    """Set the number of signatures, ``gone`` ones included, after which the table grows."""
+def set_growth_limit(lists: WindowIndex, dropped: int) -> None:
+    """Set the number of signatures, ``dropped`` ones included, after which the table grows."""
     buckets = len(lists.buckets) // BUCKET_WORDS
-    most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
+    limit = dropped + _ENTRIES_PER_BUCKET * buckets if buckets > 1 else 0
     if buckets > 1 and buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
-        most = _ENDLESS
-    lists.counters[MAX_SIGNATURES] = most
+        limit = _NO_LIMIT
+    lists.counters[MAX_SIGNATURES] = limit
 
 
 def first_buckets(slots: int, signatures: int) -> int:
     """Return the first number of buckets of an epoch, given the slots of its lists and the signatures to expect."""
-    buckets = signatures // _ENTRIES_A_BUCKET
+    buckets = signatures // _ENTRIES_PER_BUCKET
     return max(slots >> 5, 1 << buckets.bit_length(), 2)
 
 
 def _table(buckets: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = mapped(4 * BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
-    return found
+    table: npt.NDArray[np.uint32] = map_memory(4 * BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
+    return table
 
 
 _FIRST_RECORDS = 1 << 10
 #: Slots of the table of lists in a large page of memory.
 _SLOTS_IN_PAGE = 1 << 18
-#: Room for the records of a ring that is so many times as long is made at once.
+#: Address space is reserved for this many times the records of the first ring.
 _RINGS = 64
-#: Room for so many matches is made first.
+#: The first capacity for matches.
 _FIRST_MATCHES = 64
-#: Where fewer documents than the first are held, lists of up to the second move into a new segment's block as a whole,
-#: and those of up to the third into a larger block within a segment: many for speed, few for memory.
+#: (documents, a, b): with fewer documents, lists of up to ``a`` entries move as a whole into a new segment's block, and
+#: lists of up to ``b`` into a larger block within a segment. Longer lists are faster, shorter ones save memory.
 _COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
 #: Size classes grow by a fourth root of two: four of them span sizes that double.
 _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
 
 class Segment(NamedTuple):
-    """A segment: its key, its first document and address, and how many signatures were entered before it."""
+    """A segment: its key, its first document and address, and how many signatures were inserted before it."""
 
     key: int
     document: int
@@ -300,10 +306,10 @@ class WindowMatches(NamedTuple):
 
 
 class QueryScratch(NamedTuple):
-    """The buffers of a thread that searches an epoch: zeros like ``WindowIndex.hits``, and those of the kernels."""
+    """The buffers of a thread that searches an epoch: zeros like ``WindowIndex.hits``, and the kernels' own."""
 
-    met: npt.NDArray[np.uint8]
-    room: WindowBuffers
+    hits: npt.NDArray[np.uint8]
+    buffers: WindowBuffers
 
 
 class Epoch:
@@ -326,7 +332,7 @@ class Epoch:
 
     Attributes
     ----------
-    entered : int
+    inserted_count : int
         The number of documents ever inserted.
     """
 
@@ -345,14 +351,14 @@ class Epoch:
         counters = np.zeros(13, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
         counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
-        self._records = _ring(_RINGS * _FIRST_RECORDS)
-        met = np.zeros(_FIRST_RECORDS, np.uint8)
+        self._records = _new_records(_RINGS * _FIRST_RECORDS)
+        hits = np.zeros(_FIRST_RECORDS, np.uint8)
         plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
         self._lists = WindowIndex(
             self._chunks.bases,
             np.zeros(slots, np.uint64),
             self._records[:_FIRST_RECORDS],
-            met,
+            hits,
             counters,
             _CLASSES,
             plan,
@@ -360,10 +366,10 @@ class Epoch:
             no_buckets(),
         )
         self._first_buckets = first_buckets(slots, signatures)
-        self._room = self._scratch()
+        self._buffers = self._new_buffers()
 
     @property
-    def entered(self) -> int:
+    def inserted_count(self) -> int:
         """The number of documents ever inserted."""
         return int(self._lists.counters[NEXT])
 
@@ -375,12 +381,12 @@ class Epoch:
     @property
     def document_count(self) -> int:
         """The number of present documents, with removed ones until their segment is dropped."""
-        return self.entered - self.first
+        return self.inserted_count - self.first
 
     @property
     def signatures(self) -> int:
         """The number of signatures of present documents."""
-        return int(self._lists.counters[SIGNATURES]) - self._signatures_gone
+        return int(self._lists.counters[SIGNATURES]) - self._dropped_signatures
 
     @property
     def bytes(self) -> int:
@@ -388,7 +394,7 @@ class Epoch:
         counters, lists = self._lists.counters, self._lists
         tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
-        return self._chunks.used(int(counters[CURSOR])) + tables
+        return self._chunks.used_bytes(int(counters[CURSOR])) + tables
 
     def begin_segment(self, key: int) -> None:
         """Begin a segment, with memory of its own."""
@@ -400,29 +406,29 @@ class Epoch:
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
         counters[SEGMENT] = counters[CURSOR]
         counters[COPY_LIMIT], counters[MERGE_LIMIT] = next(
-            copies for most, *copies in _COPIES if self.document_count < most
+            copies for limit, *copies in _COPIES if self.document_count < limit
         )
         if not self.segments:
             counters[OLDEST] = counters[SEGMENT]
         self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
-    def drop_segments(self, least: int, *, whole: bool) -> Integers:
-        """Drop the segments with a key below ``least``; return the serials of their documents.
+    def drop_segments(self, oldest: int, *, drops_last: bool) -> Integers:
+        """Drop the segments with a key below ``oldest``; return the serials of their documents.
 
-        The last segment is dropped only if ``whole``: then no more documents arrive here.
+        The last segment is dropped only if ``drops_last``: then no more documents arrive here.
         """
         counters = self._lists.counters
         first = int(counters[FIRST])
-        while len(self.segments) > (0 if whole else 1) and self.segments[0].key < least:
+        while len(self.segments) > (0 if drops_last else 1) and self.segments[0].key < oldest:
             self.segments.popleft()
         end = self.segments[0].document if self.segments else int(counters[NEXT])
         records = self._rows(first, end)
-        gone: Integers = records[records[:, SIZE] > 0, SERIAL]
+        dropped: Integers = records[records[:, SIZE] > 0, SERIAL]
         if self.segments and end > first:
             counters[FIRST], counters[OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
-            set_growth_limit(self._lists, self._signatures_gone)
-        return gone
+            set_growth_limit(self._lists, self._dropped_signatures)
+        return dropped
 
     def reopen(self, key: int | None) -> None:
         """Return to the last segment with a key of at most ``key``, or to none; new documents enter it again."""
@@ -433,7 +439,7 @@ class Epoch:
 
     def match_and_insert(
         self,
-        items: WindowDocuments,
+        documents: WindowDocuments,
         searches: bool,
         entry_modes: npt.NDArray[np.int8],
         best: Integers,
@@ -444,7 +450,17 @@ class Epoch:
         at = 0
         while True:
             at, status = match_and_insert(
-                at, items, self.rule, window, self._lists, self._room, self.kind, searches, entry_modes, best, scores
+                at,
+                documents,
+                self.rule,
+                window,
+                self._lists,
+                self._buffers,
+                self.kind,
+                searches,
+                entry_modes,
+                best,
+                scores,
             )
             if status == DONE:
                 return
@@ -454,51 +470,51 @@ class Epoch:
                 counters[CURSOR], counters[END] = self._chunks.extend(size, cursor, large_pages=True)
             elif status == NEEDS_BUCKETS:
                 self._lists = double_table(self._lists, self._first_buckets)
-                set_growth_limit(self._lists, self._signatures_gone)
+                set_growth_limit(self._lists, self._dropped_signatures)
             else:
                 self._grow()
 
     def matches(
-        self, items: WindowDocuments, begin: int, end: int, window: int, scratch: QueryScratch | None = None
+        self, documents: WindowDocuments, begin: int, end: int, window: int, scratch: QueryScratch | None = None
     ) -> tuple[Integers, WindowMatches, int]:
-        """Return the matches of the items [begin, end): each item, ascending, its match, and the number compared.
+        """Return the matches of the documents [begin, end): places, ascending; matches; the number compared.
 
         Each of several threads needs its own scratch.
         """
-        met, room = scratch or (self._lists.hits, self._room)
-        lists = self._lists._replace(hits=met)
-        item_places, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
+        hits, buffers = scratch or (self._lists.hits, self._buffers)
+        lists = self._lists._replace(hits=hits)
+        query_places, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
         compared = 0
         while begin < end:
             places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
             begin, count, comparisons = list_all_matches(
-                begin, end, items, self.rule, window, lists, room, self.kind, places, out
+                begin, end, documents, self.rule, window, lists, buffers, self.kind, places, out
             )
             compared += comparisons
-            item_places.append(places[:count])
+            query_places.append(places[:count])
             found.append(out[:count])
             size *= 8
         rows = np.concatenate(found)
         records = lists.records[rows[:, 0]]
         return (
-            np.concatenate(item_places),
+            np.concatenate(query_places),
             WindowMatches(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]),
             compared,
         )
 
-    def overlaps(self, items: WindowDocuments, time: int, least: int, window: int) -> WindowMatches:
-        """Return the partners in time that share a feature with the first item, with their overlaps."""
+    def overlaps(self, documents: WindowDocuments, time: int, least_expiry: int, window: int) -> WindowMatches:
+        """Return the partners in time that share a feature with the first document, with their overlaps."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
-        overlaps_with_records(items, self._lists, self._room.flags, out)
-        rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, time, least, window))
+        overlaps_with_records(documents, self._lists, self._buffers.flags, out)
+        rows = np.flatnonzero((out[:, 0] > 0) & _are_partners(records, time, least_expiry, window))
         return WindowMatches(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
-    def values(self, time: int, least: int, window: int) -> tuple[Integers, Words]:
+    def values(self, time: int, least_expiry: int, window: int) -> tuple[Integers, Words]:
         """Return the serials and the fingerprints of all partners in time."""
         first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
         features, _, records = self.read(first, last)
-        alive = _in_time(records, time, least, window)
+        alive = _are_partners(records, time, least_expiry, window)
         return records[alive, SERIAL], features[alive]
 
     def remove(self, serial: int) -> bool:
@@ -536,7 +552,7 @@ class Epoch:
         return self._rows(first, last)[:, SIZE]
 
     @property
-    def _signatures_gone(self) -> int:
+    def _dropped_signatures(self) -> int:
         return self.segments[0].signatures if self.segments else 0
 
     def _rows(self, first: int, last: int) -> Integers:
@@ -545,9 +561,9 @@ class Epoch:
 
     def scratch(self) -> QueryScratch:
         """Return the buffers for a thread that searches beside others; valid until documents are inserted."""
-        return QueryScratch(np.zeros_like(self._lists.hits), self._scratch())
+        return QueryScratch(np.zeros_like(self._lists.hits), self._new_buffers())
 
-    def _scratch(self) -> WindowBuffers:
+    def _new_buffers(self) -> WindowBuffers:
         classes = len(_CLASSES)
         return WindowBuffers(
             np.empty(len(self._lists.records), np.int64),
@@ -562,27 +578,27 @@ class Epoch:
         size = len(lists.records)
         if 2 * size > len(self._records):
             # Much more than is used, so that a large ring grows where it is: pages cost nothing until written to.
-            self._records = _ring(_RINGS * size)
+            self._records = _new_records(_RINGS * size)
             self._records[:size] = lists.records
-        records, documents = self._records[: 2 * size], np.arange(self.first, self.entered)
+        records, documents = self._records[: 2 * size], np.arange(self.first, self.inserted_count)
         moving = documents[(documents & size) > 0]
         records[moving & (2 * size - 1)] = lists.records[moving & (size - 1)]
         records[moving & (size - 1)] = 0
         self._lists = lists._replace(records=records, hits=np.zeros(2 * size, np.uint8))
-        self._room = self._scratch()
+        self._buffers = self._new_buffers()
 
 
-def _ring(records: int) -> Integers:
-    found: Integers = mapped(64 * records, large_pages=False).view(np.int64).reshape(-1, 8)
-    return found
+def _new_records(records: int) -> Integers:
+    ring: Integers = map_memory(64 * records, large_pages=False).view(np.int64).reshape(-1, 8)
+    return ring
 
 
-def _in_time(records: Integers, time: int, least: int, window: int) -> npt.NDArray[np.bool_]:
-    alive: npt.NDArray[np.bool_] = (records[:, EXPIRY] >= least) & (np.abs(records[:, TIME] - time) <= window)
+def _are_partners(records: Integers, time: int, least_expiry: int, window: int) -> npt.NDArray[np.bool_]:
+    alive: npt.NDArray[np.bool_] = (records[:, EXPIRY] >= least_expiry) & (np.abs(records[:, TIME] - time) <= window)
     return alive
 
 
-def items_of(
+def window_documents(
     features: Words,
     heads: Integers,
     arranged: tuple[Words, Integers],
@@ -591,3 +607,114 @@ def items_of(
 ) -> WindowDocuments:
     """Return documents for the kernels; columns: times, expiries, least expiries, serials, digests."""
     return WindowDocuments(features, arranged[0], heads, arranged[1], keys, *columns)
+
+
+#: The maximum features and documents of a slice of the builder's work, which takes a few milliseconds.
+_SLICE_FEATURES, _SLICE_DOCUMENTS = 1 << 14, 256
+#: The maximum number of features in the sample that determines an order.
+_MAX_SAMPLE_FEATURES = 1 << 21
+
+
+class EpochBuilder:
+    """Builds an epoch in slices: computes an order of features from an old epoch, then copies its documents.
+
+    Meanwhile the old epoch is searched and receives new documents. They are copied last; then both epochs are equal.
+
+    Parameters
+    ----------
+    old : Epoch
+        The epoch to renew.
+    make : callable
+        Makes an empty epoch, given the order of features and the number of signatures in the old one.
+    keys : callable
+        Returns the keys of documents, given features and sizes.
+    sample : int
+        The number of latest documents from which the order is computed.
+    copies : bool
+        Whether documents are copied; otherwise the new epoch only has the order.
+
+    Attributes
+    ----------
+    epoch : Epoch or None
+        The new epoch, once its order is computed.
+    is_complete : bool
+        Whether it is complete.
+    """
+
+    def __init__(
+        self,
+        old: Epoch,
+        make: Callable[[Vocabulary, int], Epoch],
+        keys: Callable[[Words, Integers], Words],
+        sample: int,
+        *,
+        copies: bool,
+    ) -> None:
+        self.copies, self.is_complete = copies, False
+        self.epoch: Epoch | None = None
+        self._old, self._make, self._keys, self._sample = old, make, keys, sample
+        self._slices, self._due = self._work_slices(), 0
+
+    def advance(self, documents: int) -> None:
+        """Read so many documents of the old epoch, up to the next end of a slice."""
+        self._due += documents
+        while self._due > 0 and not self.is_complete:
+            self._due -= next(self._slices, 0)
+
+    def _work_slices(self) -> Iterator[int]:
+        """Build the epoch; yield the number of documents after each slice."""
+        old, counts = self._old, FeatureCounts()
+        begin, end = max(old.inserted_count - self._sample, old.first), old.inserted_count
+        newest_first = old.sizes(begin, end)[::-1].cumsum()
+        begin = end - int(np.searchsorted(newest_first, _MAX_SAMPLE_FEATURES, side="right"))
+        while (begin := max(begin, old.first)) < end:
+            after = self._slice_end(begin, end)
+            counts.add(old.read(begin, after)[0])
+            yield after - begin
+            begin = after
+        self.epoch = epoch = self._make(counts.vocabulary(), old.signatures)
+        # This takes as long as several slices; so does the first use of its table, whose pages the system clears.
+        yield _SLICE_DOCUMENTS
+        for pages in epoch.pages():
+            pages[:] = 0
+            yield _SLICE_DOCUMENTS // 4
+        begin = 0
+        while self.copies and (begin := max(begin, old.first)) < old.inserted_count:
+            after = self._slice_end(begin, self._follow(epoch, begin))
+            self._copy(epoch, begin, after)
+            yield after - begin
+            begin = after
+        if self.copies:
+            self._follow(epoch, begin)
+        self.is_complete = True
+
+    def _slice_end(self, begin: int, end: int) -> int:
+        """Return where a slice that begins at a document ends, before ``end``."""
+        sizes = self._old.sizes(begin, min(begin + _SLICE_DOCUMENTS, end))
+        return begin + max(int(np.searchsorted(sizes.cumsum(), _SLICE_FEATURES, side="right")), 1)
+
+    def _follow(self, epoch: Epoch, document: int) -> int:
+        """Begin and drop segments like the old epoch, up to the segment of a document.
+
+        Returns the end of that segment.
+        """
+        segments = [*self._old.segments]
+        if not segments:
+            return self._old.inserted_count
+        place = max(bisect_right(segments, document, key=lambda segment: segment.document) - 1, 0)
+        if not epoch.segments or epoch.segments[-1].key < segments[place].key:
+            epoch.begin_segment(segments[place].key)
+        epoch.drop_segments(segments[0].key, drops_last=False)
+        return segments[place + 1].document if place + 1 < len(segments) else self._old.inserted_count
+
+    def _copy(self, epoch: Epoch, begin: int, end: int) -> None:
+        """Insert the present documents of [begin, end) of the old epoch."""
+        features, heads, records = self._old.read(begin, end)
+        sizes = np.diff(heads)
+        # Contiguous, like those of arrivals: the kernel is compiled separately for each memory layout.
+        times, expiries, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
+        columns = (times, expiries, expiries, serials, records[:, DIGEST:].copy())
+        arranged = epoch.vocabulary.arrange(features, heads)
+        documents = window_documents(features, heads, arranged, self._keys(features, sizes), columns)
+        always = np.full(len(sizes), 2, np.int8)
+        epoch.match_and_insert(documents, False, always, np.empty((0, 6), np.int64), np.empty(0), ENDLESS)
