@@ -104,17 +104,17 @@ def tokens(text: str, normalizer: str) -> Iterator[str]:
 
 def grams(text: str, features: str, normalizer: str) -> set[Any]:
     """The features of a text."""
-    wanted = Recipe(features=features).parsed_features
+    parsed = Recipe(features=features).parsed_features
     units: Any = list(tokens(text, normalizer))
-    if wanted.kind == "qgrams":
+    if parsed.kind == "qgrams":
         units = ("" if normalizer == "compact" else " ").join(units)
-    n = wanted.n
+    n = parsed.n
     found = [
         units[i : i + n] if isinstance(units, str) else " ".join(units[i : i + n]) for i in range(len(units) - n + 1)
     ]
     if units and not found:
         found = [units if isinstance(units, str) else " ".join(units)]
-    if not wanted.multiset:
+    if not parsed.multiset:
         return set(found)
     return {(gram, repeat) for gram, count in Counter(found).items() for repeat in range(count)}
 
@@ -156,7 +156,7 @@ def dedup(corpus: str, **options: Any) -> nd.Result:
 
 @pytest.mark.parametrize(
     ("corpus", "features", "normalizer", "measure", "threshold", "floor"),
-    [(*run, *asked) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for asked in measures],
+    [(*run, *rule) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for rule in measures],
 )
 def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     corpus: str,
@@ -184,10 +184,10 @@ def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     assert len(result.pairs) == len(expected)
     # A document without a pair stays and matters to no other.
     paired = sorted({document for pair in expected for document in pair})
-    gone = naive.keepers(len(names), expected, paired)
+    keepers = naive.keepers(len(names), expected, paired)
     dropped = {(drop.id, drop.keeper, drop.similarity) for drop in result.dropped}
-    assert dropped == {(names[d], names[keeper], s) for d, (keeper, s) in gone.items()}
-    assert result.kept == [name for d, name in enumerate(names) if d not in gone]
+    assert dropped == {(names[d], names[keeper], s) for d, (keeper, s) in keepers.items()}
+    assert result.kept == [name for d, name in enumerate(names) if d not in keepers]
     # Where there are too many pairs to find them all, the verdicts are the same.
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
     short = nd.dedup(table, **options, pairs_per_document=0)

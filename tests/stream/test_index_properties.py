@@ -179,7 +179,7 @@ def test_a_restart_changes_nothing(
             index.close()
             index = make_index(recipe, **choices)
             after = index.statistics
-            for name in ("arrived", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
+            for name in ("documents", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
                 assert getattr(after, name) == getattr(before, name), name
             assert window_ids(index, twin) == list(twin)
             assert {id: index.verdict_of(id) for id in known} == known
