@@ -418,7 +418,7 @@ def load_records(
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:
-    """Return the data of raw rows that a second step compares: texts, and titles and times if a classifier needs them."""
+    """Return what a second step compares of raw rows: texts, and titles and times if a classifier needs them."""
     from neardup.classifier.records import Records
 
     if classifier is None or not classifier.needs_columns:
