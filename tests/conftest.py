@@ -43,9 +43,9 @@ _FIRST = (
     "tests/test_docs.py",
     "tests/promises/",
     "tests/pipeline/test_corpora.py",
-    "tests/search/test_recomputed.py",
+    "tests/search/test_bounded_join.py",
 )
-_APART = ("tests/test_docs.py", "tests/search/test_recomputed.py", "tests/spark/test_spark_cluster.py")
+_APART = ("tests/test_docs.py", "tests/search/test_bounded_join.py", "tests/spark/test_spark_cluster.py")
 
 
 @pytest.hookimpl(trylast=True)
