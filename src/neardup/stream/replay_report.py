@@ -540,7 +540,7 @@ def _meanings(content: Mapping[str, Any]) -> Html:
     )
     meanings = {
         "time per item": f"Processor time of the judging thread in microseconds: features, search and entry into the "
-        f"window, but not reading. Here {each}. The time of a check above is wall time, which includes writing to disk.",
+        f"window, but not reading. Here {each}. The time of a check above is wall time, including writing to disk.",
         "held": "Documents in the window at the end of the hour.",
         "window MB": "Memory of the window without the texts.",
         "hours": "Hours without items have no row.",
