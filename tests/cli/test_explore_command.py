@@ -105,15 +105,7 @@ def test_a_page_is_written_once(stories: Path, tmp_path: Path) -> None:
 
 def test_options_choose_what_is_compared(stories: Path) -> None:
     options = (
-        "--lengths",
-        "2,4",
-        "--qgrams",
-        "5",
-        "--recipe",
-        "cornell",
-        "--multiset",
-        "--no-curve",
-        "--examples",
+        *("--lengths", "2,4", "--qgrams", "5", "--recipe", "cornell", "--multiset", "--no-curve", "--examples"),
         "0",
     )
     found = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "5", "--json").stdout)

@@ -78,13 +78,8 @@ def test_the_table_is_printed(flow: Path) -> None:
     assert without_times(result.stdout) == GOLDEN.read_text("utf-8")
     assert "11 items: 7 originals, 4 duplicates (36.4%)" in result.stderr
     for words in (
-        "1, texts that are equal",
-        "1 document without a readable time",
-        "column 'time'",
-        "1 ahead",
-        "1 undecidable",
-        "3.64 s saved per item (36.4% of 10 s)",
-        "rejected: ",
+        *("1, texts that are equal", "1 document without a readable time", "column 'time'", "1 ahead"),
+        *("1 undecidable", "3.64 s saved per item (36.4% of 10 s)", "rejected: "),
     ):
         assert words in result.stderr
 

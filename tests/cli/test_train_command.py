@@ -43,16 +43,7 @@ def test_the_tables_fit_80_columns(corpus: Path, labels: Path, monkeypatch: pyte
     assert lines[0].endswith("; 95% intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
     for head in (
-        "unseen",
-        "classifier",
-        "best",
-        "gain",
-        "measure",
-        "numbers",
-        "coefficient",
-        "precision",
-        "0.95",
-        "0.99",
+        *("unseen", "classifier", "best", "gain", "measure", "numbers", "coefficient", "precision", "0.95", "0.99"),
     ):
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout

@@ -215,23 +215,6 @@ def test_pairs_are_those_of_the_exact_files(corpus: str, threshold: float) -> No
     assert {frozenset((p.left, p.right)): f"{p.similarity:.6f}" for p in result.pairs} == expected
 
 
-@pytest.mark.parametrize("normalizer", ["words", "whitespace"])
-def test_cornell_pairs_are_its_ten(normalizer: str) -> None:
-    ten = {frozenset((row["id1"], row["id2"])) for row in rows("cornell/pairs.csv")}
-    result = dedup("cornell", features="words:3", normalize=normalizer, measure="jaccard", threshold=0.5)
-    assert {frozenset((p.left, p.right)) for p in result.pairs if p.similarity > 0.5} == ten
-
-
-def test_cornell_values_are_those_of_its_exact_file() -> None:
-    # The program splits on single spaces and keeps the empty token between two of them.
-    names = list(texts("cornell"))
-    split = [" ".join(token or "<empty>" for token in text.strip().split(" ")) for text in texts("cornell").values()]
-    result = nd.dedup(split, features="words:3", normalize="whitespace", measure="jaccard", threshold=0.0001)
-    found = {frozenset((names[p.left], names[p.right])): f"{p.similarity:.6f}" for p in result.pairs}
-    expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in rows("cornell/exact_jaccard_all_pairs.csv")}
-    assert found == {pair: value for pair, value in expected.items() if float(value) > 0}
-
-
 @pytest.fixture(scope="session")
 def ten_parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("parts")

@@ -124,20 +124,6 @@ def test_broken_records_are_rejected_with_file_and_line(folder_of_files: Path) -
     assert len(kept) == summary["kept"]
 
 
-def test_a_dry_run_writes_nothing(folder_of_files: Path) -> None:
-    before = contents(folder_of_files)
-    done = call(*line_of("dedup", NEWS, dry_run=True), folder=folder_of_files)
-    assert (done.code, done.out) == (0, b"")
-    assert "132 kept, 67 dropped" in done.err
-    assert contents(folder_of_files) == before
-
-
-def test_force_replaces_an_output(folder_of_files: Path) -> None:
-    done = call(*dedup(NEWS, output="taken.jsonl", force=True), folder=folder_of_files)
-    assert done.code == 0, done.err
-    assert len((folder_of_files / "taken.jsonl").read_text("utf-8").splitlines()) == 132
-
-
 _LABELS = {"labels": "labels.csv", "only": "labeller=anna"}
 #: Commands whose standard output is one piece of JSON, and those that print a line of it for each row.
 JSON = {
@@ -200,40 +186,6 @@ def test_the_same_input_gives_the_same_bytes(name: str, folder_of_files: Path) -
     assert found[0] == found[1]
 
 
-def test_the_same_training_gives_the_same_bytes(folder_of_files: Path) -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    measures = {"vector": "jaccard(words:4), containment(words:1)", "kernel": "linear"}
-    for name in ("a.neardup", "b.neardup"):
-        done = call(*line_of("train", NEWS, **_LABELS, **measures, output=name), folder=folder_of_files)
-        assert done.code == 0, done.err
-    assert (folder_of_files / "a.neardup").read_bytes() == (folder_of_files / "b.neardup").read_bytes()
-
-
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "arrow", "feather"])
-def test_a_table_has_the_same_rows_in_every_format(name: str, folder_of_files: Path) -> None:
-    files = {"output": "kept.jsonl", "duplicates": "duplicates.csv"}
-    assert call(*line_of("dedup", NEWS, **files), folder=folder_of_files).code == 0
-    again = {"output": f"again.{name}", "duplicates": f"again-duplicates.{name}"}
-    assert call(*line_of("dedup", NEWS, **again), folder=folder_of_files).code == 0
-    for one, other in zip(files.values(), again.values(), strict=True):
-        expected = rows_of_output(one, (folder_of_files / one).read_bytes())
-        assert [_as_text(row) for row in rows_of_output(other, (folder_of_files / other).read_bytes())] == [
-            _as_text(row) for row in expected
-        ]
-
-
-def _as_text(row: dict[str, Any]) -> dict[str, str]:
-    """What of a row is the same in CSV, which does not tell numbers from texts or nothing from an empty text."""
-    return {key: _number(value) for key, value in row.items()}
-
-
-def _number(value: Any) -> str:
-    try:
-        return repr(float(value))
-    except (TypeError, ValueError):
-        return str(value or "")
-
-
 #: Commands that write a page, all in one file.
 PAGES = {
     "dedup": line_of("dedup", NEWS, dry_run=True, report="page.html"),
@@ -281,20 +233,6 @@ def test_labels_survive_a_store(folder_of_files: Path) -> None:
     for name in ("labels.db", "again.db"):
         assert call(*line_of("label", NEWS, store=name, export=f"{name}.csv"), folder=folder_of_files).code == 0
     assert (folder_of_files / "labels.db.csv").read_bytes() == (folder_of_files / "again.db.csv").read_bytes()
-
-
-@pytest.mark.parametrize("name", ["default", "simhash", "terms"])
-def test_a_shown_recipe_is_that_recipe(name: str, folder_of_files: Path) -> None:
-    output = call(*line_of("recipe show", name), folder=folder_of_files)
-    assert output.code == 0, output.err
-    (folder_of_files / "mine.toml").write_bytes(output.out)
-    for summary, recipe in (("named.json", name), ("mine.json", "mine.toml")):
-        assert (
-            call(*line_of("dedup", NEWS, recipe=recipe, output="-", summary=summary), folder=folder_of_files).code == 0
-        )
-    named, mine = (json.loads((folder_of_files / one).read_text()) for one in ("named.json", "mine.json"))
-    assert named["fingerprint"] == mine["fingerprint"]
-    assert call(*line_of("recipe check", "mine.toml"), folder=folder_of_files).code == 0
 
 
 def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
