@@ -117,8 +117,8 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     credit = insertion_credit(found, size, equal)
     keys = pair_signatures(inserted, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
     assert Counter(keys.tolist()) == naive_signatures(inserted.tolist(), credit, int(plan[row, CELL_BITS]), salt)
-    index_and_twin = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
-    assert index_and_twin.total() >= equal >= 1
+    shared_keys = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
+    assert shared_keys.total() >= equal >= 1
 
 
 @settings(max_examples=examples(60))

@@ -96,8 +96,8 @@ def config_of(
 
 def feature_blobs(config: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     """Rows as blobs with features."""
-    window_ids: Any = LocalBroadcast(config)
-    return [blob for batch in document_blobs(window_ids, batches) for blob in batch.column("data").to_pylist()]
+    broadcast: Any = LocalBroadcast(config)
+    return [blob for batch in document_blobs(broadcast, batches) for blob in batch.column("data").to_pylist()]
 
 
 def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
@@ -126,58 +126,14 @@ def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 
 
 
 def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
-    o, a, b = verdict.counts or (None, None, None)
-    return {
-        "id": verdict.id,
-        "kind": verdict.kind,
-        "of": verdict.of,
-        "similarity": verdict.similarity,
-        "time": verdict.time,
-        "flag": verdict.flag,
-        "o": o,
-        "a": a,
-        "b": b,
-        "score": verdict.score,
-        "evidence": verdict.evidence,
-        "serial": serial,
-        "by": "",
-    }
+    fields = verdict.as_dict() | dict(zip("oab", verdict.counts or (None, None, None), strict=True))
+    del fields["counts"], fields["measures"]
+    return fields | {"serial": serial, "by": ""}
 
 
 def row_with_seconds(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its time in seconds, as a verdict has it."""
     return row | {"time": (row["time"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) / 1_000_000}
-
-
-def check(
-    stream: Sequence[Step],
-    window: tuple[Any, str, int],
-    config: StreamConfig,
-    index: nd.Index,
-    clock: SetClock,
-    data: Any,
-) -> None:
-    """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
-    unit = window[2]
-    plain = LocalStream(config, processes=2)
-    rest = timed_documents([step for step in stream if step.does == "add"], unit)
-    serial = 0
-    while rest:
-        size = data.draw(st.integers(1, len(rest)))
-        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
-        clock.time = float(NOON) + serial
-        process = data.draw(st.integers(0, 1))
-        given = blobs(config, batch, now=clock.time)
-        event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
-        if event == "fails":
-            plain.failed(given, clock.time, data.draw(st.integers(0, 1)))
-        if event == "restarts":
-            plain.restart()
-        found = plain.batch(given, clock.time, process)
-        verdicts = index.add_many(batch)
-        expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
-        assert [row_with_seconds(row) for row in found] == expected_rows
-        serial += size
 
 
 NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
@@ -189,10 +145,29 @@ NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edi
 def test_micro_batches_get_the_verdicts_of_one_index(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    (length, by, _), clock = window, SetClock()
+    """With failures, restarts and moves between processes."""
+    (length, by, unit), clock = window, SetClock()
     index = make_index(recipe, window=length, window_by=by, against=against, now=clock)
     config = config_of(index.recipe, length, by, against, index.classifier)
-    check(stream, window, config, index, clock, data)
+    micro_batches = LocalStream(config, processes=2)
+    rest = timed_documents([step for step in stream if step.does == "add"], unit)
+    serial = 0
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
+        clock.time = float(NOON) + serial
+        process = data.draw(st.integers(0, 1))
+        given = blobs(config, batch, now=clock.time)
+        event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
+        if event == "fails":
+            micro_batches.failed(given, clock.time, data.draw(st.integers(0, 1)))
+        if event == "restarts":
+            micro_batches.restart()
+        found = micro_batches.batch(given, clock.time, process)
+        verdicts = index.add_many(batch)
+        expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
+        assert [row_with_seconds(row) for row in found] == expected_rows
+        serial += size
 
 
 def test_a_confirmed_document_returns_with_its_own_time() -> None:
