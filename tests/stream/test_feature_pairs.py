@@ -131,22 +131,22 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
     lists = double_table(epoch._lists, 2)
     set_growth_limit(lists, 0)
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
-    window_ids: dict[int, Counter[int]] = {}
+    key_counts: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
         insert_in_buckets(np.array(keys, np.uint64), document, lists)
-        window_ids[document] = Counter(keys)
+        key_counts[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
-        does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if does == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
+        action = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
+        if action == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
             lists = double_table(lists, 2)
-        elif does == "drop":
+        elif action == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
-            window_ids = {d: c for d, c in window_ids.items() if d >= first}
+            key_counts = {d: c for d, c in key_counts.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
         count_bucket_hits(np.array(sorted(query), np.uint64), lists)
-        for d, left in window_ids.items():
+        for d, left in key_counts.items():
             assert lists.hits[d] >= min(sum(left[key] for key in query), 127)
         lists.hits[:] = 0
 
