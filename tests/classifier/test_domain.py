@@ -31,12 +31,12 @@ def domain(**changes: Any) -> Domain:
     """What the training of ``trained(SETS)`` would note."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, (100, len(trained(SETS).vector)))
-    return Domain.of(x, WORDS, x[:, 0], np.arange(100) % 2 == 0)._replace(**changes)
+    return Domain.from_training(x, WORDS, x[:, 0], np.arange(100) % 2 == 0)._replace(**changes)
 
 
 @given(arrays(np.float64, (12, 3), elements=st.floats(0, 5) | st.just(float("nan"))))
 def test_training_pairs_are_never_outside(x: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
-    known = Domain.of(x, ["some words"] * 12, np.ones(12), np.ones(12, np.bool_))
+    known = Domain.from_training(x, ["some words"] * 12, np.ones(12), np.ones(12, np.bool_))
     assert not known.outside_pairs(x).any()
     assert not known.outside_texts(["some words"]).any()
     highest = np.nanmax(x, axis=0, initial=0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.classifier.facts import FeatureRows
+from neardup.classifier.feature_rows import FeatureRows
 from neardup.kernels.pairs import edit_distances
 
 NONE = np.empty(0, np.int64)

@@ -256,7 +256,9 @@ def file(classifier: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def foreign(file: str, classifier: Classifier) -> Classifier:
     """A classifier trained on other texts than those of ``many.jsonl``."""
-    domain = Domain.of(np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    domain = Domain.from_training(
+        np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False])
+    )
     foreign = replace(classifier, domain=domain)
     foreign.save("foreign.neardup")
     rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.classifier.facts import FeatureRows, extract_facts, extract_prefixes
+from neardup.classifier.feature_rows import FeatureRows, extract_facts, extract_prefixes
 from neardup.text.normalize import normalize
 
 PIECES = st.sampled_from(
