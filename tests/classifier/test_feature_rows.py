@@ -1,16 +1,18 @@
-"""Numbers, names and places of facts against a plain reading of the same texts."""
+"""Rows of features: facts and prefixes equal a plain reading; edit distances and weighted sums equal plain tables."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import naive_vector as naive
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.classifier.feature_rows import FeatureRows, extract_facts, extract_prefixes
+from neardup.kernels.pairs import edit_distances
 from neardup.text.normalize import normalize
 
 PIECES = st.sampled_from(
@@ -29,15 +31,14 @@ TEXTS = st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=30)
 
 
 def sets(rows: FeatureRows) -> list[set[int]]:
-    heads = rows.offsets.tolist()
-    features = [rows.features[begin:end].tolist() for begin, end in pairwise(heads)]
-    assert features == [sorted(set(some)) for some in features]
+    features = [rows.features[begin:end].tolist() for begin, end in pairwise(rows.offsets.tolist())]
+    assert features == [sorted(set(row)) for row in features]
     return list(map(set, features))
 
 
-def alike(found: list[set[int]], expected: list[set[object]]) -> None:
-    """Whether hashes stand for things one to one, over all texts."""
-    assert [len(some) for some in found] == [len(some) for some in expected]
+def check_sets(found: list[set[int]], expected: list[set[object]]) -> None:
+    """Check that hashes correspond one to one to the expected values, over all texts."""
+    assert list(map(len, found)) == list(map(len, expected))
     for i in range(len(found)):
         for j in range(i):
             assert len(found[i] & found[j]) == len(expected[i] & expected[j])
@@ -46,13 +47,11 @@ def alike(found: list[set[int]], expected: list[set[object]]) -> None:
 @given(st.lists(TEXTS, max_size=6))
 @example(['Mr. Smith went. The U.S. Army, "The end', "said Mr. SMITH of NEW", "A LOUD LINE 5\nthen Quiet 5.0 May"])
 @example(["", "...5 .5 a.5 3..5", "1,000,5 1.000,50 0,500 1,00", "5."])
-def test_facts_are_those_of_a_plain_reading(texts: list[str]) -> None:
+def test_facts_equal_a_plain_reading(texts: list[str]) -> None:
     found = extract_facts(pa.array(texts, pa.large_string()))
     expected = [naive.find(text) for text in texts]
-    alike(sets(found.numbers), [set(one.numbers) for one in expected])
-    alike(sets(found.names), [set(one.names) for one in expected])
-    alike(sets(found.places), [set(one.places) for one in expected])
-    alike(sets(found.facts), [set(one.facts) for one in expected])
+    for name in ("numbers", "names", "places", "facts"):
+        check_sets(sets(getattr(found, name)), [set(getattr(facts, name)) for facts in expected])
 
 
 def numbers(text: str) -> set[int]:
@@ -71,7 +70,7 @@ def numbers(text: str) -> set[int]:
         ["10.12.1987", "10,12,1987"],
     ],
 )
-def test_numbers_are_the_same_however_they_are_written(spellings: list[str]) -> None:
+def test_numbers_are_compared_by_value(spellings: list[str]) -> None:
     assert len({frozenset(numbers(f"rose {spelling} pct")) for spelling in spellings}) == 1
 
 
@@ -92,13 +91,13 @@ def test_numbers_are_the_same_however_they_are_written(spellings: list[str]) -> 
         ("met Anna, met ANNA and met anna", {"anna"}),
     ],
 )
-def test_names_are_words_that_need_no_upper_case(text: str, names: set[str]) -> None:
+def test_names_are_capitalized_words_inside_sentences(text: str, names: set[str]) -> None:
     found = naive.find(text).names
     assert {name for name in found if name.isascii() or name in names} >= names
-    assert sets(extract_facts(pa.array([text], pa.large_string())).names)[0].__len__() == len(found)
+    assert len(sets(extract_facts(pa.array([text], pa.large_string())).names)[0]) == len(found)
 
 
-def test_a_fact_is_known_by_its_place() -> None:
+def test_facts_at_the_same_place_share_it() -> None:
     texts = ["to arrange 1.5 billion dlrs", "to arrange 2.5 billion dlrs", "sold 1.5 pct of it"]
     found = extract_facts(pa.array(texts, pa.large_string()))
     places, facts = sets(found.places), sets(found.facts)
@@ -108,14 +107,105 @@ def test_a_fact_is_known_by_its_place() -> None:
 
 
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 6))
-def test_prefixes_are_first_letters(texts: list[str], letters: int) -> None:
+def test_prefixes_are_the_first_letters(texts: list[str], letters: int) -> None:
     found = sets(extract_prefixes(pa.array(texts, pa.large_string()), letters))
-    alike(found, [set(naive.prefixes(normalize(text).split(), letters)) for text in texts])
+    check_sets(found, [set(naive.prefixes(normalize(text).split(), letters)) for text in texts])
 
 
-def test_long_texts_have_room() -> None:
+def test_long_texts_fit_the_buffers() -> None:
     texts = ["1 " * 50_000, "a Bb " * 30_000, "", "9", "x " * 10]
     found = extract_facts(pa.array(texts, pa.large_string()))
     assert found.numbers.sums.tolist() == [1, 0, 0, 1, 0]
     many = extract_facts(pa.array([" ".join(map(str, range(100_000)))], pa.large_string()))
     assert many.numbers.sums.tolist() == [100_000]
+
+
+NONE = np.empty(0, np.int64)
+#: Tokens are hashes of 64 bits.
+HASHES = np.arange(1, 40, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def sequence(size: int, letters: int, seed: int) -> list[int]:
+    return [int(token) for token in np.random.default_rng(seed).integers(0, letters, size)]
+
+
+SEQUENCES = st.builds(
+    sequence,
+    st.integers(0, 200) | st.sampled_from([63, 64, 65, 127, 128, 129]),
+    st.sampled_from([1, 2, 5, 39]),
+    st.integers(0, 1 << 30),
+)
+
+
+@st.composite
+def edited(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Two sequences; the second is the first with some edits, or another one."""
+    one = draw(SEQUENCES)
+    other = list(one) if draw(st.booleans()) else draw(SEQUENCES)
+    for position, token in draw(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 38)), max_size=8)):
+        at = position % (len(other) + 1)
+        other[at : at + position % 3] = [token] * (token % 3)
+    return one, other
+
+
+def rows_of(*sequences: list[int]) -> FeatureRows:
+    tokens = [HASHES[np.array(sequence, np.int64)] for sequence in sequences]
+    return FeatureRows.from_sizes(np.array(list(map(len, sequences)), np.int64), np.concatenate(tokens))
+
+
+@given(edited())
+@example(([], []))
+@example(([1] * 64, [1] * 65))
+@example((list(range(39)) * 5, list(range(39))[::-1] * 5))
+def test_distances_and_common_subsequences_equal_plain_tables(pair: tuple[list[int], list[int]]) -> None:
+    rows = rows_of(*pair)
+    left, right = np.array([0, 1, 0]), np.array([1, 0, 0])
+    distances, lengths = np.empty(3, np.int64), np.empty(3, np.int64)
+    edit_distances(rows.offsets, rows.features, left, right, distances, lengths)
+    distance, common = naive.distance(*pair), naive.common(*pair)
+    assert distances.tolist() == [distance, distance, 0]
+    assert lengths.tolist() == [common, common, len(pair[0])]
+    alone = np.empty(3, np.int64)
+    edit_distances(rows.offsets, rows.features, left, right, alone, NONE)
+    assert np.array_equal(alone, distances)
+    edit_distances(rows.offsets, rows.features, left, right, NONE, alone)
+    assert np.array_equal(alone, lengths)
+
+
+WEIGHTS = st.dictionaries(st.integers(1, 30), st.integers(1, 1 << 30), max_size=20)
+
+
+@given(st.lists(WEIGHTS, min_size=2, max_size=6))
+@example([dict.fromkeys(range(1, 9), 1 << 30), {1: 1 << 30, 2: 1 << 29}, {3: 7}])
+def test_weighted_rows_are_compared_like_dicts(documents: list[dict[int, int]]) -> None:
+    features = np.array([feature for document in documents for feature in document], np.uint64)
+    weights = np.array([weight for document in documents for weight in document.values()], np.int64)
+    rows = FeatureRows.from_sizes(np.array(list(map(len, documents)), np.int64), features, weights).sort()
+    left, right = np.divmod(np.arange(len(documents) ** 2), len(documents))
+    ways = {(False, False), (True, False), (True, True)}
+    found = {way: rows.pair_counts(left, right, weighted=way[0], minima=way[1]).tolist() for way in ways}
+    for i, (d, e) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        f, g = documents[d], documents[e]
+        both = f.keys() & g.keys()
+        assert found[False, False][i] == [len(both), len(f), len(g)]
+        if len(features):
+            assert found[True, True][i] == [sum(min(f[x], g[x]) for x in both), sum(f.values()), sum(g.values())]
+            squares = [sum(x * x for x in side.values()) for side in (f, g)]
+            plain = sum(f[x] * g[x] for x in both), *squares
+            assert rows.exact_products(d, e) == plain
+            assert found[True, False][i][1:] == [square if square < 2**61 else -1 for square in squares]
+            assert max(squares) >= 2**61 or found[True, False][i][0] == plain[0]
+
+
+@pytest.mark.parametrize("size", [1000, 5000])
+def test_long_sequences_are_compared_in_blocks(size: int) -> None:
+    rng = np.random.default_rng(size)
+    tokens = rng.integers(1, 1 << 62, size).astype(np.uint64)
+    changed = tokens.copy()
+    places = rng.permutation(size)[: size // 10]
+    changed[places] += np.uint64(1)
+    rows = FeatureRows.from_sizes(np.array([size, size, size - 1]), np.concatenate([tokens, changed, tokens[1:]]))
+    distances, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
+    edit_distances(rows.offsets, rows.features, np.array([0, 0]), np.array([1, 2]), distances, lengths)
+    assert distances.tolist() == [size // 10, 1]
+    assert lengths.tolist() == [size - size // 10, size - 1]
