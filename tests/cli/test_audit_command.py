@@ -57,7 +57,7 @@ def filled(sample: Path, path: Path) -> Path:
 OPTIONS = ("--features", "words:2", "--threshold", "0.6", "--sample", "40")
 
 
-def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
+def test_labels_of_a_sample_give_figures(corpus: Path, tmp_path: Path) -> None:
     sample = tmp_path / "sample.csv"
     first = neardup("audit", corpus, *OPTIONS, "--sample-to", sample)
     assert "40 pairs drawn, 0 judged" in first.stdout
@@ -87,12 +87,12 @@ def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
     assert len(rows) == 60
 
 
-def test_a_classifier(corpus: Path, tmp_path: Path) -> None:
+def test_a_classifier_is_audited(corpus: Path, tmp_path: Path) -> None:
     classifier = saved(tmp_path / "mine.neardup")
-    shown = neardup("audit", corpus, "--classifier", classifier, "--sample", "30").stdout
-    assert "score >= 0" in shown
-    assert "candidate rule: words:1 (words), jaccard >= 0.1" in " ".join(shown.split())
-    assert "probability" in shown
+    output = neardup("audit", corpus, "--classifier", classifier, "--sample", "30").stdout
+    assert "score >= 0" in output
+    assert "candidate rule: words:1 (words), jaccard >= 0.1" in " ".join(output.split())
+    assert "probability" in output
     strict = json.loads(neardup("audit", corpus, "--classifier", classifier, "--precision", "1", "--json").stdout)
     assert strict["points"][0]["own"] or len(strict["points"]) > 1
     assert strict["score"] == "probability"
@@ -144,7 +144,9 @@ def test_the_page_serves_the_sample_until_all_is_labelled(
         (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],
 )
-def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
+def test_options_that_do_not_fit_are_refused(
+    corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
     before = names_in(tmp_path)
     arguments = [str(corpus) if option == "CORPUS" else option for option in options]
     assert says(refused("audit", corpus, *arguments), *parts)

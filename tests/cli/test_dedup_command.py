@@ -174,12 +174,12 @@ def test_exceeding_the_memory_limit_is_reported(corpus: Path, warm: None) -> Non
 
 
 def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
-    shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
-    assert "1/2 read" in shown
-    assert "2/2 join" in shown
+    output = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
+    assert "1/2 read" in output
+    assert "2/2 join" in output
     size = format_size(corpus.stat().st_size)
-    assert f"{size} of {size}" in shown
-    assert "\x1b[?25h" in shown
+    assert f"{size} of {size}" in output
+    assert "\x1b[?25h" in output
     assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
 
 

@@ -44,7 +44,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_lines(tmp_path_factory.mktemp("stories") / "stories.jsonl", documents())
 
 
-def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_shows_histograms(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = neardup("explore", stories, *SMALL)
     lines = done.stdout.splitlines()
@@ -90,7 +90,7 @@ def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
     assert len(kept.read_text("utf-8").splitlines()) == 108 - point["dropped"]
 
 
-def test_a_page(stories: Path, tmp_path: Path) -> None:
+def test_a_page_is_written_once(stories: Path, tmp_path: Path) -> None:
     page = tmp_path / "explore.html"
     done = neardup("explore", stories, *SMALL, "-o", page)
     assert done.stdout == ""
@@ -103,7 +103,7 @@ def test_a_page(stories: Path, tmp_path: Path) -> None:
     assert page.read_text("utf-8") != written
 
 
-def test_what_is_compared(stories: Path) -> None:
+def test_options_choose_what_is_compared(stories: Path) -> None:
     options = (
         "--lengths",
         "2,4",
@@ -157,7 +157,7 @@ def test_wrong_values_are_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
-def test_too_few_documents(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_too_few_documents_are_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     corpus = write_lines(tmp_path / "few.jsonl", rows)
     refused("explore", corpus, "-o", tmp_path / "page.html")
     assert names_in(tmp_path) == {"few.jsonl"}

@@ -69,7 +69,7 @@ def partial(folder: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
+def test_a_full_disk_is_one_sentence(big: Path, out: Path, warm: None) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
@@ -82,7 +82,7 @@ def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-def test_a_full_stdout(corpus: Path, warm: None) -> None:
+def test_a_full_stdout_is_one_sentence(corpus: Path, warm: None) -> None:
     with open("/dev/full", "w") as full:
         code, _, err = wait_for_end(start_process("pairs", corpus, "--print", *RULES, stdout=full))
     assert code == 2
@@ -101,7 +101,7 @@ def test_a_reader_that_closes_stdout_ends_the_command(corpus: Path, warm: None) 
     os.close(writing)
 
 
-def test_interrupted_while_reading(out: Path) -> None:
+def test_an_interruption_while_reading_leaves_nothing(out: Path) -> None:
     fifo = out.parent / "slow.jsonl"
     os.mkfifo(fifo)
     started = start_process("dedup", fifo, "-o", out / "clean.jsonl")
@@ -130,13 +130,15 @@ def test_interrupted_while_reading(out: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_while_writing(number: int, code: int, corpus: Path, out: Path, warm: None) -> None:
+def test_an_interruption_while_writing_leaves_nothing(
+    number: int, code: int, corpus: Path, out: Path, warm: None
+) -> None:
     outputs = "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
     started = start_process("dedup", corpus, *outputs, pausing=True)
     until(lambda: partial(out), started)
     started.send_signal(number)
-    said = "neardup: interrupted; nothing was written\n" if code == 130 else ""
-    assert wait_for_end(started) == (code, "", said)
+    message = "neardup: interrupted; nothing was written\n" if code == 130 else ""
+    assert wait_for_end(started) == (code, "", message)
     assert names_in(out) == temporary(out) == set()
 
 
@@ -160,7 +162,7 @@ def test_an_output_that_fails_to_close_after_an_interruption_is_no_error(
     assert names_in(out) == set()
 
 
-def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: None) -> None:
+def test_a_killed_command_can_be_repeated(corpus: Path, out: Path, warm: None) -> None:
     command = "dedup", corpus, "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
     started = start_process(*command, pausing=True)
     until(lambda: partial(out), started)
@@ -172,12 +174,12 @@ def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: N
     assert names_in(out) == {"clean.jsonl.gz", "dups.csv"}
 
 
-def test_files_of_a_running_command_are_left_alone(corpus: Path, out: Path, warm: None) -> None:
+def test_files_of_a_running_command_are_kept(corpus: Path, out: Path, warm: None) -> None:
     slow = start_process("dedup", corpus, "-o", out / "clean.jsonl.gz", pausing=True)
     until(lambda: partial(out), slow)
-    held, spooled = partial(out), temporary(out)
+    unfinished, spooled = partial(out), temporary(out)
     neardup("dedup", corpus, "-o", out / "clean.jsonl.gz", "--force")
-    assert (partial(out), temporary(out)) == (held, spooled)
+    assert (partial(out), temporary(out)) == (unfinished, spooled)
     first = (out / "clean.jsonl.gz").read_bytes()
     slow.send_signal(signal.SIGUSR1)
     assert wait_for_end(slow)[0] == 0
@@ -186,7 +188,7 @@ def test_files_of_a_running_command_are_left_alone(corpus: Path, out: Path, warm
     assert temporary(out) == set()
 
 
-def test_interrupted_as_an_output_begins(tmp_path: Path) -> None:
+def test_an_interruption_at_the_start_of_an_output_leaves_nothing(tmp_path: Path) -> None:
     # Between a file's beginning and the block that would remove it, there is a moment for a signal.
     program = "import sys; from neardup.documents.output import OutputFile; out = OutputFile('o.jsonl'); sys.exit(143)"
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=NEVER, check=False)
@@ -202,7 +204,7 @@ def _killed(*names: Path) -> None:
     started.communicate()
 
 
-def test_only_what_is_written_again_is_swept(out: Path) -> None:
+def test_only_leftovers_of_the_same_output_are_removed(out: Path) -> None:
     _killed(out / "a.html", out / "b.html", out / "texts")
     mine = [out / ".a.html.partial-0123456789abcdef.txt", out / ".a.html.partial-xyz", out / ".a.html.partial-0"]
     for path in mine:
@@ -211,9 +213,9 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
     left = {path.name for path in partial(out)}
     with OutputFile(str(out / "a.html")) as file:
         file.write(b"page")
-    gone = left - names_in(out)
-    assert len(gone) == 1
-    assert gone.pop().startswith(".a.html.partial-")
+    swept = left - names_in(out)
+    assert len(swept) == 1
+    assert swept.pop().startswith(".a.html.partial-")
     files.write_file(out / "b.html", b"page")
     texts = out.parent / "pages"
     texts.mkdir()
@@ -224,7 +226,7 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of another user")
-def test_files_of_another_user_stay(out: Path) -> None:
+def test_files_of_another_user_are_kept(out: Path) -> None:
     _killed(out / "a.html", out / "texts")
     for path in partial(out):
         os.chown(path, 65534, 65534)

@@ -108,8 +108,8 @@ def test_neighbors_prints_the_neighbours_of_every_document(corpus: Path) -> None
         ["fox-edited", "2", "fox-again"],
     ]
     assert [float(row[3]) for row in rows] == [1.0, EDITED, 1.0, EDITED, EDITED, EDITED]
-    told, fewer = result.stderr.splitlines()[:2]
-    assert says(told, "6 neighbours of 5 documents", "among 5")
+    counts, fewer = result.stderr.splitlines()[:2]
+    assert says(counts, "6 neighbours of 5 documents", "among 5")
     assert says(fewer, "9 fewer", "no other document")
 
 

@@ -73,7 +73,7 @@ def without_times(table: str) -> str:
     return blanked
 
 
-def test_the_table(flow: Path) -> None:
+def test_the_table_is_printed(flow: Path) -> None:
     result = neardup("replay", flow, *RULES)
     assert without_times(result.stdout) == GOLDEN.read_text("utf-8")
     assert "11 items: 7 originals, 4 duplicates (36.4%)" in result.stderr
@@ -100,7 +100,7 @@ def read_table(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["v.jsonl", "v.csv", "v.parquet"])
-def test_verdicts(flow: Path, tmp_path: Path, name: str) -> None:
+def test_verdicts_are_written_in_every_format(flow: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     result = neardup("replay", flow, *RULES, "-o", path)
     assert str(path) in result.stderr
@@ -127,7 +127,7 @@ def test_the_store_keeps_the_verdicts(flow: Path, tmp_path: Path) -> None:
     assert says(again, "'fox'", "already", "verdict")
 
 
-def test_repeated_ids_are_refused(tmp_path: Path) -> None:
+def test_repeated_ids_are_refused_without_row_numbers(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": FOX, "time": 7200}, {"id": "a", "text": ROSE, "time": 0}]
     path = write_lines(tmp_path / "c.jsonl", rows)
     assert says(refused("replay", path, *RULES), "'a'", "column 'id'", "--ids rows")
@@ -143,7 +143,7 @@ def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> N
     assert says(refused("replay", flow, *RULES, "--strict"), "line 5", "no readable time", "without --strict")
 
 
-def test_a_page(flow: Path, tmp_path: Path) -> None:
+def test_a_report_is_replaced_only_by_force(flow: Path, tmp_path: Path) -> None:
     page = tmp_path / "replay.html"
     result = neardup("replay", flow, *RULES, "--report", page)
     assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
@@ -153,7 +153,7 @@ def test_a_page(flow: Path, tmp_path: Path) -> None:
     neardup("replay", flow, *RULES, "--report", page, "--force")
 
 
-def test_nothing_to_replay(tmp_path: Path) -> None:
+def test_an_empty_corpus_gives_an_empty_table(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     result = neardup("replay", empty, *RULES, "--report", tmp_path / "p.html")
@@ -184,7 +184,7 @@ def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None
         (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],
 )
-def test_refusals(
+def test_options_that_do_not_fit_are_refused(
     flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)

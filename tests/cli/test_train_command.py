@@ -35,7 +35,7 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tables_fit_80_columns(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "--kernel", "linear")
     lines = result.stdout.splitlines()
@@ -65,7 +65,7 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert says(result.stderr.splitlines()[-1], "no classifier was written", "-o FILE")
 
 
-def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
+def test_the_classifier_and_the_summary_are_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     place, whole = tmp_path / "d.neardup", tmp_path / "s.json"
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--summary", whole, "--json")
     found = json.loads(result.stdout)
@@ -114,7 +114,9 @@ def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
         (("--labels", "LABELS", "-o", "no/where.neardup"), ("folder no ", "exist", "make it")),
     ],
 )
-def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
+def test_options_that_do_not_fit_are_refused(
+    corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
     before = names_in(tmp_path)
     arguments = [str(labels) if option == "LABELS" else option for option in options]
     assert says(refused("train", corpus, *arguments), *parts)

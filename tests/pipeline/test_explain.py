@@ -159,6 +159,33 @@ def test_texts_of_every_script_are_compared(left: str, right: str, shared: int) 
 
 
 @pytest.mark.parametrize(
+    ("pointed", "plain"),
+    [
+        (
+            "قَالَ وَزِيرُ الخَارِجِيَّةِ إِنَّ الاجْتِمَاعَ سَيُعْقَدُ يَوْمَ الأَحَـــدِ القَادِمِ فِي مَدِينَةِ جُدَّةَ",
+            "قال وزير الداخلية إن الاجتماع سيعقد يوم الأحد القادم في مدينة جدة",
+        ),
+        (
+            "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ וְהָאָרֶץ הָיְתָה תֹהוּ וָבֹהוּ",
+            "בראשית ברא אדני את השמים ואת הארץ והארץ היתה תהו ובהו",
+        ),
+    ],
+    ids=["arabic", "hebrew"],
+)
+def test_differences_between_pointed_and_plain_texts_are_marked_in_the_original(pointed: str, plain: str) -> None:
+    explanation = explain(pointed, plain, Recipe(features="words:2"))
+    assert [pointed[change.start : change.end] for change in explanation.left_changes] == [pointed.split()[2]]
+    assert [plain[change.start : change.end] for change in explanation.right_changes] == [plain.split()[2]]
+    assert len(explanation.passages) == 2
+    for passage in explanation.passages:
+        (right, *_), left = passage.right, passage.left
+        # Both begin and end with the same words, points and all.
+        assert len(pointed[: left.start].split()) == len(plain[: right.start].split())
+        assert len(pointed[: left.end].split()) == len(plain[: right.end].split())
+        assert pointed[left.end : left.end + 1] in (" ", "")
+
+
+@pytest.mark.parametrize(
     ("recipe", "numbers", "sentences"),
     [
         (
@@ -207,8 +234,8 @@ def test_texts_of_every_script_are_compared(left: str, right: str, shared: int) 
 def test_sentences_state_what_would_reverse_the_verdict(
     recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]
 ) -> None:
-    for said, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
-        assert says(said, *words)
+    for message, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
+        assert says(message, *words)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -33,7 +32,7 @@ import neardup as nd
 
 @pytest.mark.parametrize("corpus", COUNTS)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
-def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, corpus: str) -> None:
+def test_an_endless_window_keeps_what_a_run_keeps(question: Question, corpus: str) -> None:
     require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     if "index" in question.without:
@@ -47,7 +46,7 @@ def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, 
     check_equal(found, in_memory(table, **question.choices))
 
 
-def test_a_classifier_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> None:
+def test_a_classifier_in_a_window_keeps_what_a_run_keeps(model: Path) -> None:
     table = table_of("newswire", 199)
     expected = in_memory(table, classifier=model)
     assert len(expected.dropped) > 50
@@ -58,17 +57,16 @@ def test_a_classifier_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> 
 RUN_OPTIONS: dict[str, dict[str, Any]] = {
     "one thread": {"threads": 1},
     "three threads": {"threads": 3},
-    "a budget": {"memory": 2_000_000},
     "a budget and one thread": {"memory": 2_000_000, "threads": 1},
     "all pairs": {"pairs_per_document": None},
-    "a look beyond": {"margin": 0.2},
+    "a margin": {"margin": 0.2},
 }
 
 
-@pytest.mark.parametrize("corpus", ["newswire", "adzuna", "reuters"])
+@pytest.mark.parametrize("corpus", ["newswire", "reuters"])
 @pytest.mark.parametrize("way", RUN_OPTIONS)
 @pytest.mark.parametrize("name", ["default", "ddd", "jaccard", "containment", "clip"])
-def test_no_way_to_run_changes_the_answer(name: str, way: str, corpus: str) -> None:
+def test_threads_memory_and_margin_change_no_answer(name: str, way: str, corpus: str) -> None:
     require_corpus(corpus)
     choices = question_of(name).choices
     table = table_of(corpus, COUNTS[corpus])
@@ -81,54 +79,12 @@ def _plain_run(corpus: str, name: str) -> Answer:
     return in_memory(table_of(corpus, COUNTS[corpus]), **choices)
 
 
-def _batches(table: pa.Table, size: int) -> pa.Table:
-    return pa.Table.from_batches(table.combine_chunks().to_batches(max_chunksize=size))
-
-
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_batches_of_any_size_give_one_answer(size: int) -> None:
-    table = table_of("newswire", 199)
-    check_equal(in_memory(_batches(table, size), threshold=0.6), in_memory(table, threshold=0.6))
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "texts"])
-def test_all_kinds_of_tables_give_one_answer(kind: str) -> None:
-    table = table_of("newswire", 199)
-    expected = in_memory(table, recipe="ddd")
-    if kind == "texts":
-        found = in_memory(table["text"].to_pylist(), recipe="ddd")
-        names = table["id"].to_pylist()
-        assert {names[row] for row in found.kept} == expected.kept
-        return
-    frame = pytest.importorskip(kind, reason=f"{kind} is not installed")
-    data = table.to_pandas() if kind == "pandas" else frame.from_arrow(table)
-    check_equal(in_memory(data, recipe="ddd"), expected)
-
-
-@pytest.mark.parametrize("cuts", [[199], [1, 50, 199], [40, 80, 120, 160, 199]], ids=["one", "three", "five"])
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_path: Path) -> None:
-    table, begin = table_of("newswire", 199), 0
-    files: list[Path] = []
-    for end in cuts:
-        part = table.slice(begin, end - begin)
-        files.append(tmp_path / f"{len(files)}.{ending}")
-        if ending == "parquet":
-            pyarrow.parquet.write_table(part, files[-1], row_group_size=9)
-        else:
-            files[-1].write_text("".join(json.dumps(row) + "\n" for row in part.to_pylist()), "utf-8")
-        begin = end
-    with nd.dedup_files(files, recipe="ddd") as result:
-        check_equal(of_result(result), in_memory(table, recipe="ddd"))
-        assert result.table()["id"].to_pylist() == result.kept
-
-
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "r8"])
 @pytest.mark.parametrize(
     ("measure", "mine", "asked"),
     [("jaccard", 0.5, [0.5, 0.6, 0.75, 0.85, 1.0]), ("overlap", 0.6, [0.7, 0.9]), ("euclidean", 8, [6, 3, 0.5])],
 )
-def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, asked: list[float], corpus: str) -> None:
+def test_a_result_moves_to_stricter_thresholds(measure: str, mine: float, asked: list[float], corpus: str) -> None:
     require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     with nd.dedup(table, measure=measure, threshold=mine) as result:
@@ -142,16 +98,9 @@ def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, ask
             result.at(mine + 1 if measure == "euclidean" else mine - 0.1)
 
 
-def test_a_run_that_looked_beyond_moves_there_too() -> None:
-    table = table_of("newswire", 199)
-    with nd.dedup(table, threshold=0.8, margin=0.3) as result:
-        for threshold in (0.55, 0.7, 0.9):
-            check_equal(of_result(result.at(threshold)), in_memory(table, threshold=threshold))
-
-
 @pytest.mark.parametrize("threshold", [Fraction(3, 10), Fraction(17, 20), Fraction(1)], ids=str)
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "msrp", "r8"])
-def test_the_default_recipe_finds_what_a_plain_comparison_of_all_finds(corpus: str, threshold: Fraction) -> None:
+def test_the_default_recipe_equals_a_plain_comparison(corpus: str, threshold: Fraction) -> None:
     require_corpus(corpus)
     texts = {str(row["id"]): row["text"] for row in rows_of(corpus)[:400] if row["text"].isascii()}
     table = pa.table({"id": list(texts), "text": list(texts.values())})
@@ -161,21 +110,7 @@ def test_the_default_recipe_finds_what_a_plain_comparison_of_all_finds(corpus: s
     check_equal(in_a_window(table, recipe="default", threshold=float(threshold)), expected)
 
 
-def test_a_store_gives_the_verdicts_of_an_index_in_memory(tmp_path: Path) -> None:
-    rows = rows_of("newswire")
-    documents = [nd.Document(row["id"], row["text"], row["timestamp"]) for row in rows]
-    with nd.Index("ddd", window="24h") as index:
-        expected = index.add_many(documents)
-    verdicts = []
-    for begin in range(0, len(documents), 45):
-        # Each piece in a run of its own: the window comes back from the disk.
-        with nd.Index("ddd", window="24h", path=tmp_path / "news.db") as index:
-            verdicts += index.add_many(documents[begin : begin + 45])
-            assert all(index.verdict_of(verdict.id) == verdict for verdict in verdicts[-45:])
-    assert verdicts == expected
-
-
-def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
+def test_all_interfaces_give_the_same_similarities() -> None:
     table = table_of("newswire", 199)
     with nd.dedup(table, threshold=0.5) as result:
         similar = {tuple(sorted((pair.left, pair.right))): pair.similarity for pair in result.pairs}
@@ -191,14 +126,14 @@ def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
     text = table["text"][0].as_py()
     with nd.Index(threshold=0.5, window=None, against="everything") as index:
         index.add_many(nd.Document(row["id"], row["text"]) for row in table.to_pylist())
-        asked = {one.id: one.similarity for one in index.query(text)}
+        expected = {one.id: one.similarity for one in index.query(text)}
     found = nd.query(table, text, threshold=0.5).to_arrow().to_pylist()
-    assert {row["document"]: row["similarity"] for row in found} == asked
+    assert {row["document"]: row["similarity"] for row in found} == expected
 
 
 @pytest.mark.parametrize(("corpus", "count"), [("newswire", 199), ("reuters", 700), ("peps", 40)])
 @pytest.mark.parametrize(("threads", "indexed"), [(1, False), (2, True)])
-def test_new_documents_against_old_ones_lose_what_the_plainest_answer_says(
+def test_a_reference_drops_what_a_plain_comparison_drops(
     corpus: str, count: int, threads: int, indexed: bool, tmp_path: Path
 ) -> None:
     require_corpus(corpus)

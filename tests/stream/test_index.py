@@ -18,7 +18,7 @@ SHIP = "Two ships met in the strait at night and neither of their masters knew w
 
 def flow(index: nd.Index, *items: tuple[str, Any]) -> list[nd.Verdict]:
     """Add texts with their times in seconds after noon, named by how many came before."""
-    first = index.statistics.arrived
+    first = index.statistics.documents
     return [
         index.add(nd.Document(f"d{i}", text, None if after is None else NOON + after))
         for i, (text, after) in enumerate(items, first)

@@ -167,7 +167,7 @@ def test_closing_and_opening_changes_nothing(
             index.close()
             index = index_of(recipe, **choices)
             after = index.statistics
-            for name in ("arrived", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
+            for name in ("documents", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
                 assert getattr(after, name) == getattr(before, name), name
             assert held(index, twin) == list(twin)
             assert {id: index.verdict_of(id) for id in known} == known

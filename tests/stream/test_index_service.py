@@ -52,7 +52,7 @@ def test_checked_documents_do_not_meet_each_other() -> None:
         found = index.check([nd.Document("a", FOX), nd.Document("b", FOX)])
         assert [one.kind for one in found] == ["original", "original"]
         assert len(index) == 0
-        assert index.statistics.arrived == 0
+        assert index.statistics.documents == 0
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -70,7 +70,7 @@ def test_what_is_forgotten_can_come_again(choices: dict[str, Any], durable: bool
         verdict = index.add(nd.Document("a", FOX, NOON + 180))
         assert verdict.of == (repeated or "d")
         counts = index.statistics
-        assert (counts.arrived, counts.originals + counts.duplicates, counts.undecidable) == (3, 3, 0)
+        assert (counts.documents, counts.originals + counts.duplicates, counts.undecidable) == (3, 3, 0)
         with pytest.raises(UnknownDocument, match="'c' has a verdict"):
             index.forget("c")
     if durable:
@@ -148,7 +148,7 @@ def test_a_document_takes_the_place_of_another(durable: bool, tmp_path: Path) ->
         # It is not compared with what it replaces.
         assert index.replace(nd.Document("a", EDITED, NOON + 60)).kind == "original"
         assert index.replace(nd.Document("b", f"{FOX} tomorrow", NOON + 120)).of == "a"
-        assert (index.statistics.arrived, index.statistics.duplicates, sorted(index)) == (2, 1, ["a"])
+        assert (index.statistics.documents, index.statistics.duplicates, sorted(index)) == (2, 1, ["a"])
         with pytest.raises(UnknownDocument, match="none can be replaced"):
             index.replace(nd.Document("c", FOX))
     if durable:
@@ -169,7 +169,7 @@ def test_a_replacement_that_cannot_be_written_leaves_all_as_it_was(
             with pytest.raises(StoreError):
                 index.replace(nd.Document("a", "other words of another text", NOON + 60))
         assert index.verdict_of("a") == before
-        assert (index.text_of("a"), index.query(FOX)[0].id, index.statistics.arrived) == (FOX, "a", 1)
+        assert (index.text_of("a"), index.query(FOX)[0].id, index.statistics.documents) == (FOX, "a", 1)
         assert index.add(nd.Document("b", EDITED, NOON + 120)).of == "a"
 
 

@@ -152,8 +152,8 @@ def test_memory_and_store_say_the_same_whatever_fails(
                 assert ids(index, twin) == sorted(twin)
                 assert all(index.verdict_of(name) is not None for name in index)
                 assert asked(index.query(documents[0].text)) == twin.query(documents[0].text)
-            assert plain.statistics._replace(bytes=0, segments=0, held=0) == durable.statistics._replace(
-                bytes=0, segments=0, held=0
+            assert plain.statistics._replace(bytes=0, segments=0, window_documents=0) == durable.statistics._replace(
+                bytes=0, segments=0, window_documents=0
             )
             if data.draw(st.integers(0, 3)) == 0:
                 durable.close()

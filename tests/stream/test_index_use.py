@@ -60,12 +60,12 @@ def test_an_id_has_one_verdict() -> None:
     for text in (FOX, ROSE, ""):
         with pytest.raises(InputError, match="id 'a' already has a verdict; "):
             index.add(nd.Document("a", text))
-    assert index.statistics.arrived == 1
+    assert index.statistics.documents == 1
     # In a batch as well, and nothing of the batch is there.
     for batch in (["b", "c", "b"], ["b", "a"]):
         with pytest.raises(InputError, match=f"id '{batch[-1]}' "):
             index.add_many(nd.Document(id, f"{ROSE} {i}") for i, id in enumerate(batch))
-        assert (index.statistics.arrived, list(index)) == (1, ["a"])
+        assert (index.statistics.documents, list(index)) == (1, ["a"])
     assert index.add(nd.Document("b", ROSE)).kind == "original"
 
 

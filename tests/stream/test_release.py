@@ -40,7 +40,7 @@ def test_it_is_an_original_and_its_copies_are_stopped(choices: dict[str, Any], d
         filled(index)
         verdict = index.release(nd.Document("b", EDITED), by="ann")
         assert (verdict.kind, verdict.of, index.verdict_of("b")) == ("original", None, verdict)
-        assert (index.statistics.originals, index.statistics.duplicates, index.statistics.arrived) == (2, 0, 2)
+        assert (index.statistics.originals, index.statistics.duplicates, index.statistics.documents) == (2, 0, 2)
         assert list(index) == ["a", "b"]
         with pytest.raises(InputError, match="already has a verdict"):
             index.add(nd.Document("b", FOX, NOON + 61))

@@ -47,7 +47,7 @@ class Judge:
     def statistics(self) -> IndexStatistics:
         judged = sum(map(len, self.calls))
         known: dict[str, Any] = dict.fromkeys(IndexStatistics._fields, 0)
-        known |= {"held": judged, "bytes": 10 * judged, "clock": self.clock if self.calls else None}
+        known |= {"window_documents": judged, "bytes": 10 * judged, "clock": self.clock if self.calls else None}
         return IndexStatistics(**known)
 
 

@@ -310,7 +310,7 @@ class Panel:
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
             rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
-        held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
+        held = f"{statistics.window_documents:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", format_balance(counters))
         for place, verdict in enumerate(reversed(counters.recent_duplicates)):
