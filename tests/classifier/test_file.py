@@ -66,7 +66,9 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel
         assert getattr(loaded, name) == getattr(classifier, name)
     for name in ("scores", "labels"):
         assert np.array_equal(getattr(loaded, name), getattr(classifier, name))
-    assert all(map(np.array_equal, loaded.machine, classifier.machine))
+    assert all(
+        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(loaded.machine, classifier.machine, strict=True)
+    )
     assert loaded.statistics.keys() == classifier.statistics.keys()
     for features, counts in classifier.statistics.items():
         other = loaded.statistics[features]

@@ -43,8 +43,8 @@ def test_draws_equal_loops_over_groups(rows: list[tuple[bool, int, bool, bool]],
     assert drawn.table.tolist() == plain_draws(labels, groups, [one, other], seed)
     differing = 0
     for group in set(groups):
-        rows = [i for i, g in enumerate(groups) if g == group]
-        sums = [[sum(v[i] for i in rows if labels[i] == kind) for kind in (True, False)] for v in (one, other)]
+        places = [i for i, g in enumerate(groups) if g == group]
+        sums = [[sum(v[i] for i in places if labels[i] == kind) for kind in (True, False)] for v in (one, other)]
         differing += sums[0] != sums[1]
     assert drawn.differing_groups[0, 1] == drawn.differing_groups[1, 0] == differing
 
