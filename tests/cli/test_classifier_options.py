@@ -154,20 +154,6 @@ def test_explain_shows_each_measure(
     assert "to become candidates" in output
 
 
-def test_explain_outside_the_candidate_rule_and_of_equal_texts(news: Path, facts: Path) -> None:
-    outside = next(row for row in STORIES.rows if row["text"].startswith("word") and "port" not in row["text"])
-    port = next(row for row in STORIES.rows if " port" in row["text"])
-    output = " ".join(neardup("explain", news, outside["id"], port["id"], "--classifier", facts).stdout.split())
-    assert "no near-duplicates: jaccard 0.0000 < 0.2" in output
-    assert "outside the candidate rule" in output
-    assert "not asked" in output
-    assert "(score -" in output
-    output = neardup("explain", news, port["id"], port["id"], "--classifier", facts).stdout
-    assert "equal texts" in " ".join(output.split())
-    assert "no classifier" in " ".join(output.split())
-    assert "all at their means" not in output
-
-
 CONTRADICTIONS = [
     (["--recipe", "jaccard"], ("--recipe jaccard", "classifier", "its own recipe")),
     (["--recipe", "default"], ("--recipe default", "classifier", "its own recipe")),
@@ -220,13 +206,6 @@ def test_a_file_that_is_no_classifier_is_refused(news: Path, facts: Path, tmp_pa
     ]:
         message = refused("dedup", news, "--dry-run", "--classifier", file)
         assert says(message, str(file), *parts, "neardup train")
-
-
-def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> None:
-    for name in ("terms-svm", "terms-svm-sentence"):
-        message = refused("dedup", news, "--dry-run", "--recipe", name)
-        train = f"neardup train INPUT --labels pairs.csv --vector {name} -o FILE"
-        assert says(message, f"recipe '{name}'", "labelled pairs", train, "--classifier FILE")
 
 
 ROWS: list[dict[str, Any]] = [

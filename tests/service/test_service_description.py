@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from serving import served
 
@@ -24,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield made
 
 
-def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
+def test_the_checked_in_description_is_that_of_the_service(service: httpx.Client) -> None:
     # Which version of a library writes a title or a format is not ours; calls, statuses and names are.
     said, kept = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
     assert said["info"] == kept["info"]
@@ -44,27 +43,38 @@ def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
     }
 
 
-schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
+def test_no_call_breaks_its_description(service: httpx.Client) -> None:
+    """Examples, coverage cases and random cases of each call; one test, so that one process imports the library."""
+    import schemathesis
+    from schemathesis.checks import load_all_checks, not_a_server_error
+    from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
+    from schemathesis.specs.openapi import checks
 
+    load_all_checks()
+    promises = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
+    address = str(service.base_url).rstrip("/")
 
-@schema.parametrize()  # type: ignore[untyped-decorator]
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-)
-def test_no_call_breaks_its_description(case: Any, service: httpx.Client) -> None:
-    from schemathesis.checks import not_a_server_error
-    from schemathesis.specs.openapi import checks as known
+    def check(case: Any) -> None:
+        case.call_and_validate(base_url=address, checks=promises)
 
-    case.call_and_validate(
-        base_url=str(service.base_url).rstrip("/"),
-        checks=[
-            not_a_server_error,
-            known.status_code_conformance,
-            known.content_type_conformance,
-            known.response_schema_conformance,
-        ],
+    schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
+    config = HypothesisTestConfig(
+        schema.config,
+        list(HypothesisTestMode),
+        explicit_settings=settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+        ),
     )
+    operations: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+    assert len(operations) == sum(map(len, json.loads(FILE.read_text("utf-8"))["paths"].values()))
+    for operation in operations:
+        create_test(operation=operation, test_func=check, config=config)()

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "service.md").read_text("utf-8")
 
 
-def test_every_call_of_the_page_is_answered(tmp_path: Path) -> None:
+def test_every_call_of_the_docs_is_answered(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     calls = [

@@ -63,7 +63,7 @@ def test_a_pasted_text_is_shown_beside_what_it_repeats(client: httpx.Client) -> 
         assert client.get("/v1/indexes/main").json()["documents"] == 4
 
 
-def test_stops_are_listed_and_released(client: httpx.Client) -> None:
+def test_stopped_documents_are_listed_and_released(client: httpx.Client) -> None:
     with page_of(client, width=390) as page:
         page.locator("#stops li").first.wait_for()
         before = page.locator("#stops li").count()
@@ -89,7 +89,7 @@ def test_stops_are_listed_and_released(client: httpx.Client) -> None:
         assert page.locator("#trouble").is_hidden()
 
 
-def test_more_stops_are_shown_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_more_stopped_documents_are_shown_on_request(tmp_path: Path) -> None:
     with served(tmp_path) as client:
         enter(client, document("a"), *(document(f"copy-{number}") for number in range(30)))
         with page_of(client) as page:

@@ -12,11 +12,13 @@ MARK = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "or
 FLAGS = ("late", "ahead", "future", "undecidable")
 
 
-def opened(path: Path, **changes: Any) -> Store:
+def open_store(path: Path, **changes: Any) -> Store:
     return Store(path, MARK._replace(**changes))
 
 
-def stored(serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any) -> StoredDocument:
+def stored_document(
+    serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any
+) -> StoredDocument:
     verdict = Verdict(f"doc{serial}" if name is None else name, "original", None, None, serial / 4, "", None)
     row = StoredDocument(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
     return row._replace(**changes)
@@ -26,7 +28,7 @@ def batch(number: int, size: int = 7) -> list[StoredDocument]:
     """Return one of many batches; its texts are of many lengths, some over several pages."""
     first = number * size
     return [
-        stored(serial, text=f"{serial} é " * (serial * serial % 997 + 1), origin=f"in/{number}")
+        stored_document(serial, text=f"{serial} é " * (serial * serial % 997 + 1), origin=f"in/{number}")
         for serial in range(first, first + size)
     ]
 

@@ -109,7 +109,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict
 
 
 @pytest.mark.parametrize("way", ["move", "link", "move to another disk"] if LONG else ["move", "move to another disk"])
-def test_killed_at_any_moment(
+def test_a_watcher_killed_at_any_moment_loses_nothing(
     way: str, tmp_path: Path, starter: Starter, expected: dict[str, tuple[dict[str, Any], int]]
 ) -> None:
     place = way.split()[0]

@@ -15,15 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
-from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, examples, said
+from streaming import DAY, FOX, HOUR, NOON, RECIPES, TEXTS, SetClock, examples, id_similarities, plain_verdict
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
 from neardup.search import window as window_module
 from neardup.search import window_index
 from neardup.stream.store import Store
-
-FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
 
 
 class Step(NamedTuple):
@@ -110,13 +108,13 @@ def add(index: nd.Index, documents: Sequence[nd.Document], fails: str = "") -> l
         if fails == "after":
             # They were stored when it failed, so they have their verdicts.
             found = [index.verdict_of(document.id) for document in documents]
-            return [said(verdict) for verdict in found if verdict is not None]
-    return [said(verdict) for verdict in index.add_many(documents)]
+            return [plain_verdict(verdict) for verdict in found if verdict is not None]
+    return [plain_verdict(verdict) for verdict in index.add_many(documents)]
 
 
 @settings(max_examples=examples(120))
 @given(STREAMS, st.sampled_from(["words", "edit"]), st.sampled_from(["originals", "everything"]), st.data())
-def test_memory_and_store_say_the_same_whatever_fails(
+def test_memory_and_store_agree_after_every_failure(
     stream: list[Step], recipe: str, against: str, data: st.DataObject
 ) -> None:
     clock = SetClock(NOON + 10_000 * HOUR)
@@ -151,7 +149,7 @@ def test_memory_and_store_say_the_same_whatever_fails(
                 assert found == expected
                 assert ids(index, twin) == sorted(twin)
                 assert all(index.verdict_of(name) is not None for name in index)
-                assert asked(index.query(documents[0].text)) == twin.query(documents[0].text)
+                assert id_similarities(index.query(documents[0].text)) == twin.query(documents[0].text)
             assert plain.statistics._replace(bytes=0, segments=0, window_documents=0) == durable.statistics._replace(
                 bytes=0, segments=0, window_documents=0
             )
@@ -161,7 +159,7 @@ def test_memory_and_store_say_the_same_whatever_fails(
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path, durable: bool) -> None:
+def test_a_confirmed_id_keeps_its_verdict_while_it_is_in_the_window(tmp_path: Path, durable: bool) -> None:
     clock = SetClock(NOON + 90 * DAY)
 
     def document(name: str, hours: int) -> nd.Document:
@@ -181,7 +179,7 @@ def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path,
         assert list(index) == ["D"]
 
 
-def test_a_document_that_waits_still_waits_after_a_restart(tmp_path: Path) -> None:
+def test_a_document_ahead_still_waits_after_a_restart(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"now": SetClock(NOON + 90 * DAY), "path": tmp_path / "news.db"}
     texts = {0: "oil", 25: FOX, 26: "rain", 51: f"{FOX} again {FOX}"}
     with nd.Index(**settings) as index:
@@ -194,7 +192,7 @@ def test_a_document_that_waits_still_waits_after_a_restart(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("fails", ["write", "commit"])
-def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
+def test_a_document_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
     clock = SetClock(NOON + 90 * DAY)
     index = nd.Index(now=clock, path=tmp_path / "news.db")
     before = [nd.Document(f"b{i}", f"{i} {i}a {i}b {i}c {i}d {i}e", NOON + i) for i in range(20)]
@@ -209,7 +207,9 @@ def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails
     index.close()
 
 
-def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_is_returned_if_only_the_deletion_of_texts_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SetClock(NOON + 90 * DAY)
     with nd.Index(now=clock, path=tmp_path / "news.db") as index:
         index.add(nd.Document("a", FOX, NOON))
@@ -225,7 +225,7 @@ def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("fails", ["", "commit"])
-def test_questions_are_answered_while_the_disk_works(tmp_path: Path, fails: str) -> None:
+def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
     class AheadDocument(Connection):
