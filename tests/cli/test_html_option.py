@@ -111,17 +111,12 @@ def test_pages_compared_as_texts_are_reported(command: list[str], folder: Path) 
     assert "HTML" not in neardup("dedup", folder, "--dry-run").stderr
 
 
-def test_contents_that_do_not_fit_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contents_that_do_not_fit_are_refused(folder: Path) -> None:
     message = refused("pairs", folder, "--print", "--html", "--content", "tags")
     assert says(message, "--html", "--content", "'tags'", "one of the two")
     message = refused("pairs", folder, "--print", "--content", "page")
     assert says(message, "content", "'page'", "html, tags")
     assert refused("compare", folder, "--clusters", "x", "--content", "page") == message
-    html._article_extractor.cache_clear()
-    monkeypatch.setitem(sys.modules, "trafilatura", None)
-    message = neardup("dedup", folder, "--dry-run", "--html", code=2).stderr
-    assert "pip install 'neardup[html]' brings it" in message
-    assert message.count("\n") == 1
 
 
 @needs_html

@@ -26,16 +26,8 @@ SOURCE = Path(nd.__file__).parent
 
 #: What nobody but the command line reaches, and the module that writes a command.
 COMMANDS: tuple[str, ...] = (
-    "__main__",
-    "cli/",
-    "watch/",
-    "labelling/",
-    "spark/engine",
-    "spark/cluster",
-    "spark/session",
-    "stream/replay",
-    "exploration/advice",
-    "recipe/recipe",
+    *("__main__", "cli/", "watch/", "labelling/", "spark/engine", "spark/cluster", "spark/session"),
+    *("stream/replay", "exploration/advice", "recipe/recipe"),
 )
 
 

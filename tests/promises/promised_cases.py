@@ -11,14 +11,7 @@ from promised_digests import LEARNED_DIGITS
 
 #: Fields of a recipe without an option of their own.
 _RARE_FIELDS = (
-    "antecedents",
-    "clip",
-    "jaccard_floor",
-    "normalize",
-    "num_perm",
-    "recall",
-    "signature",
-    "stop_words",
+    *("antecedents", "clip", "jaccard_floor", "normalize", "num_perm", "recall", "signature", "stop_words"),
     "weights",
 )
 #: The names of options in the cases that are not those of the command line.

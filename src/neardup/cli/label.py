@@ -102,7 +102,7 @@ class TableOptions:
     agreement: Annotated[bool, switch("--agreement", "Print how well labellers agree.", _TABLES)] = False
 
     @property
-    def is_given(self) -> bool:
+    def has_action(self) -> bool:
         """Whether any of them was requested.
 
         Raises ``RecipeError`` for an option without the one that it belongs to.
@@ -147,7 +147,7 @@ def label(
 
     train, compare and audit read the labels: --labels labels.db.
     """
-    if not table_options.is_given:
+    if not table_options.has_action:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
         _serve(inputs, store, labeller, read_options, queue_options, page_options, run_options)
         return
@@ -201,7 +201,7 @@ def _serve(
             index = LabelIndex(labels, reader)
             notes = index.check()
             statistics = vector_statistics(
-                vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
+                vector, corpus, content=candidate_rule.content, threads=run_options.threads, progress=progress
             )
         for note in notes:
             print_message(note)
@@ -282,8 +282,8 @@ def _exchange(
             print_message(_describe_import(import_answers(index, imported), imported.name))
         if table_options.export is not None:
             exported = export(labels, table_options.export, each=table_options.each)
-            rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
-            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{rest}")
+            suffix = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
+            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{suffix}")
         if table_options.agreement:
             found = pairwise_agreements(labels.labels)
             if as_json:
@@ -300,8 +300,8 @@ def _describe_import(imported: Imported, source: str) -> str:
         (imported.unknown, "of documents that this corpus does not contain"),
         (imported.empty, "without a label"),
     )
-    rest = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
-    return f"{format_count(imported.added, 'label')} imported from {source}{rest}"
+    suffix = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
+    return f"{format_count(imported.added, 'label')} imported from {source}{suffix}"
 
 
 def _print_agreements(found: Sequence[Agreement]) -> None:
