@@ -75,8 +75,10 @@ def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -
     assert sorted(found.df.tolist()) == sorted(count for count in df.values() if count > 1)
     assert np.all(np.diff(found.features.astype(object)) > 0)
     # Terms are counted before selection, with repeats.
-    sizes = [Counter(document).values() if features in TERMS else set(document) for document in documents]
-    squares = [sum(n * n for n in size) if features in TERMS else len(size) for size in sizes]
+    squares = [
+        sum(n * n for n in Counter(document).values()) if features in TERMS else len(set(document))
+        for document in documents
+    ]
     assert found.largest_square_sum == max(squares, default=0)
     if features not in OTHERS:
         hashed = hash_of(texts, recipe)
