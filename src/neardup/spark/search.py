@@ -246,25 +246,28 @@ class PairSearch:
         self.statistics["candidates"] = self.statistics.get("candidates", 0) + size
         return Candidates(prefix, frame, size, limit is not None and (cuts > 0 or size > limit))
 
-    def verify(self, candidates: Candidates) -> DataFrame:
+    def verify(self, candidates: Candidates) -> pa.Table:
         """Return the candidates that match, as ``EDGE_COLUMNS``."""
         from pyspark.sql import functions as F
 
-        pairs = candidates.frame
         passes = -(-candidates.size // _PAIRS_PER_PASS)
         needed_sets = min(2 * candidates.size, self.statistics["distinct_sets"])
         parts = part_count(needed_sets * self._mean_bytes, self._stages.workers)
 
         def tables() -> Iterator[pa.Table]:
+            if passes <= 1:
+                yield self._stages.table(f"{candidates.prefix}candidates", ["left", "right"])
+                return
             for number in range(passes):
-                share = pairs.where(F.pmod(F.xxhash64("left"), F.lit(passes)) == number) if passes > 1 else pairs
-                yield share.toArrow()
+                yield candidates.frame.where(F.pmod(F.xxhash64("left"), F.lit(passes)) == number).toArrow()
 
         def verified() -> DataFrame:
             worker = partial(verify_sets, self._rule)
             return compare_pairs(self._spark, tables(), parts, self._route, worker, EDGE_COLUMNS)
 
-        return self._stages.run(f"{candidates.prefix}pairs", verified)
+        name = f"{candidates.prefix}pairs"
+        self._stages.run(name, verified)
+        return self._stages.table(name, ["left", "right", "o"])
 
     def _route(self, placement: Broadcast[PairPlacement]) -> DataFrame:
         schema = "part int, row bigint, features binary"
@@ -483,7 +486,7 @@ class KeptPairSearch:
         self._by_row = np.argsort(rows)
         self._steps = 0
 
-    def edges(self) -> DataFrame:
+    def edges(self) -> pa.Table:
         """Return all pairs of a kept set with a dropped one, as ``EDGE_COLUMNS``."""
         kept = self._kept_in_steps(np.arange(len(self._rows)))
         dropped = np.delete(np.arange(len(self._rows)), kept)
@@ -512,10 +515,9 @@ class KeptPairSearch:
         positions = np.arange(len(places))
         return places[~find_keepers(positions, pairs, positions).dropped]
 
-    def _places_of(self, edges: DataFrame) -> Integers:
+    def _places_of(self, edges: pa.Table) -> Integers:
         """Return the places of all sets in pairs, those on the left before those on the right."""
-        table = edges.select("left", "right").toArrow()
-        rows = np.concatenate([table["left"].to_numpy(), table["right"].to_numpy()])
+        rows = np.concatenate([edges["left"].to_numpy(), edges["right"].to_numpy()])
         places: Integers = self._by_row[np.searchsorted(self._rows, rows, sorter=self._by_row)]
         return places
 
