@@ -167,10 +167,10 @@ def throughput_row(file: Path, folder: Path, before: int, at_once: int, times: i
     items = at_once * times
     documents = timed_documents(islice(corpus_texts(file), before + items), before + items)
     with Index(RECIPE, path=folder / "news.db") as index:
-        while index.statistics.arrived < before:
-            index.add_many(islice(documents, min(_BATCH, before - index.statistics.arrived)))
+        while index.statistics.documents < before:
+            index.add_many(islice(documents, min(_BATCH, before - index.statistics.documents)))
         seconds = time_additions(index, list(documents), at_once)
-        held = index.statistics.held
+        held = index.statistics.window_documents
     return {
         "held": held,
         "items_a_second": round(items / sum(wall for wall, _ in seconds), 1),
@@ -231,7 +231,7 @@ def restart_row(path: Path) -> Row:
     ready = time.perf_counter() - begin
     index.add(Document(f"later-{os.getpid()}", "Oil prices rose in early trading on Monday.", START + DAY - 0.01))
     row = {"ready_s": round(ready, 2), "first_answer_s": round(time.perf_counter() - begin, 2)}
-    row |= {"cpu_s": round(time.process_time() - cpu, 2), "held": index.statistics.held}
+    row |= {"cpu_s": round(time.process_time() - cpu, 2), "held": index.statistics.window_documents}
     row |= {"memory_mb": process_memory_mb(), "peak_mb": process_memory_mb("VmHWM")}
     index.close()
     return row

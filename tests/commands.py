@@ -77,15 +77,15 @@ def in_terminal(*arguments: str | Path, stream: str) -> str:
     ours, theirs = pty.openpty()
     started = start_process(*arguments, env={"TERM": "xterm", "NO_COLOR": ""}, **{stream: theirs})
     os.close(theirs)
-    shown = b""
+    output = b""
     # Reading at the end of a terminal raises an error on Linux only.
     with contextlib.suppress(OSError):
         while piece := os.read(ours, 4096):
-            shown += piece
+            output += piece
     os.close(ours)
     code, _, err = wait_for_end(started)
     assert code == 0, err
-    return shown.decode()
+    return output.decode()
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -42,9 +43,9 @@ _FIRST = (
     "tests/test_docs.py",
     "tests/promises/",
     "tests/pipeline/test_corpora.py",
-    "tests/search/test_recomputed.py",
+    "tests/search/test_bounded_join.py",
 )
-_APART = ("tests/test_docs.py", "tests/search/test_recomputed.py", "tests/spark/test_spark_cluster.py")
+_APART = ("tests/test_docs.py", "tests/search/test_bounded_join.py", "tests/spark/test_spark_cluster.py")
 
 
 @pytest.hookimpl(trylast=True)
@@ -93,6 +94,15 @@ def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Let no file of this process grow beyond 200 kB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -42,9 +42,9 @@ def test_a_notebook_runs_and_loads_nothing(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     resources = {"metadata": {"path": str(FOLDER)}}
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
-    shown = [output for cell in notebook.cells for output in outputs_of(cell)]
-    assert shown
-    for output in shown:
+    outputs = [output for cell in notebook.cells for output in outputs_of(cell)]
+    assert outputs
+    for output in outputs:
         assert output["output_type"] in ("execute_result", "display_data", "stream")
         assert output.get("name") != "stderr" or "compiling" in output["text"], output
         for content in output.get("data", {}).values():

@@ -13,8 +13,8 @@ from paths import SAMPLE
 
 BASE_KINDS = {"original", "template"}
 
-SAME = 0.75  # documents of one family reach this
-DIFFERENT = 0.6  # documents of different families stay below this
+MIN_SIMILAR = 0.75  # documents of one family reach this
+MAX_DIFFERENT = 0.6  # documents of different families stay below this
 
 Features = frozenset[tuple[str, ...]]
 
@@ -33,7 +33,7 @@ class Document(NamedTuple):
     features: Features
 
 
-def is_word_alone(character: str) -> bool:
+def is_single_token(character: str) -> bool:
     """Thai, kana and ideographs have no spaces between words: each character is a token."""
     return any(
         low <= character <= high
@@ -47,7 +47,7 @@ def tokens_of(text: str) -> list[str]:
         if unicodedata.category(character)[0] not in "LMN":
             spaced.append(" ")
         else:
-            spaced.append(f" {character} " if is_word_alone(character) else character)
+            spaced.append(f" {character} " if is_single_token(character) else character)
     return "".join(spaced).split()
 
 
@@ -64,14 +64,10 @@ def jaccard(a: Document, b: Document) -> float:
     return len(a.features & b.features) / either if either else 0.0
 
 
-def read() -> list[Document]:
-    lines = SAMPLE.read_text(encoding="utf-8").splitlines()
-    return [Document(**(fields := json.loads(line)), features=features_of(fields["text"])) for line in lines]
-
-
 @pytest.fixture(scope="module")
 def documents() -> list[Document]:
-    return read()
+    lines = SAMPLE.read_text(encoding="utf-8").splitlines()
+    return [Document(**(fields := json.loads(line)), features=features_of(fields["text"])) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +98,20 @@ def test_members_of_a_family_are_as_similar_as_their_kinds_claim(families: dict[
             if kinds & {"chain", "contained"}:
                 continue  # measured below
             if "borderline" in kinds:
-                assert DIFFERENT <= jaccard(a, b) < SAME, (a.id, b.id)
+                assert MAX_DIFFERENT <= jaccard(a, b) < MIN_SIMILAR, (a.id, b.id)
             else:
-                assert jaccard(a, b) >= SAME, (a.id, b.id)
+                assert jaccard(a, b) >= MIN_SIMILAR, (a.id, b.id)
 
 
 def test_chains_match_link_by_link_but_not_end_to_end(families: dict[str, list[Document]]) -> None:
     chains = [members for members in families.values() if any(m.kind == "chain" for m in members)]
     assert sorted(len(members) for members in chains) == [3, 4]
     for members in chains:
-        assert all(jaccard(a, b) >= SAME for a, b in itertools.pairwise(members))
-        assert jaccard(members[0], members[-1]) < DIFFERENT
+        assert all(jaccard(a, b) >= MIN_SIMILAR for a, b in itertools.pairwise(members))
+        assert jaccard(members[0], members[-1]) < MAX_DIFFERENT
 
 
 def test_documents_of_different_families_are_dissimilar(documents: list[Document]) -> None:
     for a, b in itertools.combinations(documents, 2):
         if not a.family or a.family != b.family:
-            assert jaccard(a, b) < DIFFERENT, (a.id, b.id)
+            assert jaccard(a, b) < MAX_DIFFERENT, (a.id, b.id)

@@ -31,7 +31,7 @@ def since_1970(moment: datetime) -> int:
 
 
 @pytest.mark.parametrize(("value", "expected"), [*TEXTS, *NUMBERS], ids=repr)
-def test_values_that_are_times(value: Any, expected: datetime) -> None:
+def test_times_in_texts_and_numbers_are_parsed(value: Any, expected: datetime) -> None:
     assert microseconds_of(value) == since_1970(expected)
     assert utc(since_1970(expected)) == expected
     if isinstance(value, str):
@@ -57,23 +57,23 @@ def test_values_that_are_times(value: Any, expected: datetime) -> None:
         ("9999-12-31T23:59:59.9999999", datetime.max.replace(tzinfo=UTC)),
     ],
 )
-def test_python_objects_that_are_times(value: object, expected: datetime) -> None:
+def test_times_in_python_objects_are_parsed(value: object, expected: datetime) -> None:
     assert microseconds_of(value) == since_1970(expected)
 
 
-NONE = [
+NO_TIMES = [
     *(*NO_TEXTS, *NO_NUMBERS, 10**5000, -(10**400), Fraction(10**400), Decimal("NaN"), Decimal("1e999999999")),
     *(None, True, pd.NaT, b"\xff2019", "\ud800", [2019], {"year": 2019}, 1j, timedelta(1)),
 ]
 
 
-@pytest.mark.parametrize("value", NONE, ids=quoted)
-def test_values_that_are_no_times(value: object) -> None:
+@pytest.mark.parametrize("value", NO_TIMES, ids=quoted)
+def test_other_values_have_no_time(value: object) -> None:
     assert microseconds_of(value) is None
 
 
 #: How a time may be written, to the second: the naive twin of the parser.
-WRITTEN: dict[str, Callable[[datetime], object]] = {
+FORMATS: dict[str, Callable[[datetime], object]] = {
     "iso": lambda moment: moment.isoformat(),
     "without a zone": lambda moment: moment.replace(tzinfo=None).isoformat(" "),
     "basic": lambda moment: f"{moment.year:04}{moment:%m%dT%H%M%SZ}",
@@ -88,10 +88,10 @@ WRITTEN: dict[str, Callable[[datetime], object]] = {
 }
 
 
-@given(st.datetimes(datetime(1974, 1, 1), datetime(2200, 1, 1)), st.sampled_from(sorted(WRITTEN)))
-def test_written_times_are_read_back(moment: datetime, how: str) -> None:
+@given(st.datetimes(datetime(1974, 1, 1), datetime(2200, 1, 1)), st.sampled_from(sorted(FORMATS)))
+def test_formatted_times_are_parsed(moment: datetime, how: str) -> None:
     whole = moment.replace(microsecond=0, tzinfo=UTC)
-    assert microseconds_of(WRITTEN[how](whole)) == since_1970(whole)
+    assert microseconds_of(FORMATS[how](whole)) == since_1970(whole)
 
 
 @given(st.integers(FIRST, LAST))
@@ -155,18 +155,18 @@ def of_column(values: pa.Array | pa.ChunkedArray) -> tuple[list[int], list[bool]
 
 
 EDGES = [10**exponent + more for exponent in range(21) for more in (-1, 0, 1)]
-WHOLE = st.sampled_from(EDGES) | st.integers(1900, 2100) | st.integers(20180101, 20201231) | st.integers()
+INTEGERS = st.sampled_from(EDGES) | st.integers(1900, 2100) | st.integers(20180101, 20201231) | st.integers()
 
 
-@given(st.lists(st.none() | WHOLE.filter(lambda number: -(1 << 63) <= number < 1 << 63)))
-def test_columns_of_whole_numbers(values: list[int | None]) -> None:
+@given(st.lists(st.none() | INTEGERS.filter(lambda number: -(1 << 63) <= number < 1 << 63)))
+def test_columns_of_integers_are_parsed(values: list[int | None]) -> None:
     expected = one_by_one(values)
     assert of_column(pa.array(values, pa.int64())) == expected
     assert of_column(pa.chunked_array([values[:3], values[3:]], pa.int64())) == expected
 
 
-@given(st.lists(st.none() | st.floats() | WHOLE.map(float) | st.floats(1e9, 2e9)))
-def test_columns_of_numbers(values: list[float | None]) -> None:
+@given(st.lists(st.none() | st.floats() | INTEGERS.map(float) | st.floats(1e9, 2e9)))
+def test_columns_of_floats_are_parsed(values: list[float | None]) -> None:
     assert of_column(pa.array(values, pa.float64())) == one_by_one(values)
 
 
@@ -174,7 +174,7 @@ TEXT_KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.
 
 
 @pytest.mark.parametrize("kind", [*TEXT_KINDS, pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_columns_of_texts(kind: pa.DataType) -> None:
+def test_columns_of_texts_are_parsed(kind: pa.DataType) -> None:
     values = [text for text, _ in TEXTS] + NO_TEXTS + [None, "2019"]
     column = pa.array(values, pa.string())
     column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind)
@@ -184,7 +184,7 @@ def test_columns_of_texts(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
-def test_columns_of_timestamps(unit: str, zone: str | None) -> None:
+def test_columns_of_timestamps_are_converted(unit: str, zone: str | None) -> None:
     kind = pa.timestamp(unit, zone)
     seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     given = pa.array([1553167800 * seconds, None, -seconds, 0], pa.int64()).cast(kind)
@@ -193,7 +193,7 @@ def test_columns_of_timestamps(unit: str, zone: str | None) -> None:
     assert of_column(far)[1] == [unit == "ns"] * 2
 
 
-def test_columns_of_other_types() -> None:
+def test_columns_of_other_types_are_converted() -> None:
     days = [date(2019, 3, 21), None, date(1, 1, 1), date(9999, 12, 31)]
     for kind in (pa.date32(), pa.date64()):
         assert of_column(pa.array(days, kind)) == one_by_one(days)
@@ -210,7 +210,7 @@ def test_columns_of_other_types() -> None:
     assert of_column(pa.chunked_array([], pa.string())) == ([], [])
 
 
-def test_texts_that_are_not_utf8() -> None:
+def test_texts_that_are_not_utf8_have_no_time() -> None:
     column = pa.array([b"2019", b"2019\xff", b"\xfe"]).view(pa.string())
     assert of_column(column)[1] == [True, False, False]
     assert of_column(column.dictionary_encode())[1] == [True, False, False]

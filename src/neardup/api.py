@@ -780,7 +780,7 @@ def _find_duplicates(
     corpus = open_data(order_column=order_column(resolved, time_column))
     if index is not None:
         index.check_recipe(resolved)
-        index.set_as_reference(corpus, whole=margin is not None, threads=threads, progress=progress)
+        index.set_as_reference(corpus, all_documents=margin is not None, threads=threads, progress=progress)
     elif against is not None:
         corpus.set_reference(against if isinstance(against, Corpus) else open_reference(against))
     return run(

@@ -1,16 +1,16 @@
-"""The errors that a user can meet, as one tree.
+"""The errors that users can meet, as one tree.
 
 ::
 
-    NeardupError            every message: the value, the rule, the way out
+    NeardupError            every message has the value, the rule and the way out
     ├── InputError          a file, folder, column or format that cannot be read
     │   └── BrokenRecord    one broken document, raised only under ``strict``
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
     ├── StoreError          a store that is damaged, in use, full or another recipe's
-    └── UnknownDocument     an id that the corpus does not hold
+    └── UnknownDocument     an id that the corpus does not have
 
-The command line prints the message alone and exits with 2. ``option`` names options in it as the caller writes them.
+The command line prints only the message and exits with 2. ``option`` names options as the caller writes them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
 
-#: Whether a command runs: all of this process speaks to a person at a terminal then.
+#: Whether a command runs; messages of the whole process then name options of the command line.
 _is_command = False
 
 
 @contextmanager
 def run_as_command() -> Iterator[None]:
-    """Let messages of the block name options as the command line has them."""
+    """Name options in messages of the block as on the command line."""
     global _is_command
     before, _is_command = _is_command, True
     try:
@@ -36,7 +36,7 @@ def run_as_command() -> Iterator[None]:
 
 
 def is_command() -> bool:
-    """Return whether a command runs, which says itself what there is to say."""
+    """Return whether a command runs; commands print their own warnings."""
     return _is_command
 
 
@@ -46,15 +46,15 @@ def option(command: str, python: str = "") -> str:
     Parameters
     ----------
     command : str
-        On the command line, such as ``--id-column``.
+        The option on the command line, such as ``--id-column``.
     python : str, optional
-        In Python, where it is not the same word, such as ``id_column``.
+        The option in Python, if the word differs, such as ``id_column``.
     """
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
 class NeardupError(Exception):
-    """Base of every error that is the input's or the caller's, not ours."""
+    """Base of all errors that are caused by the input or the caller."""
 
 
 class InputError(NeardupError):
@@ -66,11 +66,11 @@ class BrokenRecord(InputError):
 
 
 class TornInput(UserWarning):
-    """A file of which not all could be read; given as a warning unless ``allow_torn`` is."""
+    """A file that could be read only in part; a warning without ``allow_torn``."""
 
 
 class ManyCandidates(UserWarning):
-    """So many pairs are to be judged that it takes long."""
+    """There are so many candidates that judging them takes long."""
 
 
 class ForeignDocuments(UserWarning):
@@ -90,30 +90,30 @@ class StoreError(NeardupError):
 
 
 class UnknownDocument(NeardupError, KeyError):
-    """An id that the corpus does not hold."""
+    """An id that the corpus does not have."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
-    """Return the end of a message that asks whether a known word was meant; empty where none is like this one."""
+    """Return the end of a message that suggests the most similar word; empty if none is similar."""
     similar = get_close_matches(word, list(words), 1, 0.7)
     return f"; do you mean {similar[0]}?" if similar else ""
 
 
-def check_count(name: str, number: object, way: str) -> None:
-    """Refuse what is no whole number from 1 on.
+def check_count(name: str, number: object, hint: str) -> None:
+    """Check that a number is a whole number of at least 1.
 
     Raises
     ------
     RecipeError
-        ``way`` says in it what to give.
+        If it is not; the message ends with ``hint``, which states what to give.
     """
     if isinstance(number, bool) or not isinstance(number, Integral):
-        raise RecipeError(f"{name} {quoted(number)} is no whole number; {way}")
+        raise RecipeError(f"{name} {quoted(number)} is no whole number; {hint}")
     if number < 1:
-        raise RecipeError(f"{name} {number} is below 1; {way}")
+        raise RecipeError(f"{name} {number} is below 1; {hint}")
 
 
 def quoted(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Files and folders that are there in full or not at all, and what a process that was killed has left of them."""
+"""Files and folders that appear complete or not at all, and the removal of leftovers of killed processes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from neardup.errors import InputError, OutputError
+from neardup.errors import InputError, OutputError, StoreError
 
-#: What stands behind the name that is begun; 16 digits, so that nothing else has such a name by chance.
+#: The end of the name of an unfinished output: 16 digits, which no other file has by chance.
 _MARK = re.compile(r"[0-9a-f]{16}")
-#: Bytes that remain of a name of 255, less the mark and what is around it.
+#: Maximum bytes of the target's name in it: file names have at most 255 bytes.
 _LONGEST = 200
 
 
 class PartialOutput:
-    """A file or folder that its process has not finished, under a name that says so.
+    """An unfinished file or folder, under a temporary name.
 
-    The process holds a lock on it, which ends with the process, however it ends. So whoever makes the next one of that
-    name can tell what a killed process left, and removes it; what is locked, or belongs to another user, stays.
-    ``handle`` is the open file or folder; its permissions are ``mode``, less those that the user's mask takes.
+    The process holds a lock on it, which ends with the process, however it ends. The next process that writes the same
+    output recognizes leftovers of killed processes by that and removes them, but keeps files that are locked or belong
+    to another user. ``handle`` is the open file or folder; its permissions are ``mode`` without those that the user's
+    mask removes.
     """
 
     def __init__(self, start: str, *, folder: bool = False, mode: int = 0o777) -> None:
@@ -35,8 +36,7 @@ class PartialOutput:
         while True:
             self.path = start + secrets.token_hex(8)
             self._folder = folder
-            # A signal may end the process before anyone holds this, as soon as it is made: then it is removed as Python
-            # exits.
+            # A signal may end the process before anything refers to this object: Python then removes it at exit.
             self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
             if folder:
                 os.mkdir(self.path, mode)
@@ -47,7 +47,7 @@ class PartialOutput:
                     raise
                 self._removal.detach()
                 continue
-            # Before it is locked, another process may take it for what a dead one left.
+            # Before it is locked, another process may mistake it for a leftover.
             if _lock(self.handle) is not False and _is_at(self.handle, self.path):
                 return
             os.close(self.handle)
@@ -55,18 +55,18 @@ class PartialOutput:
 
     @classmethod
     def for_target(cls, target: str, *, folder: bool = False) -> Self:
-        """Begin what is to be put at a place."""
+        """Start an output for a target."""
         directory, base = os.path.split(target)
         base = os.fsencode(base)[:_LONGEST].decode("utf-8", "ignore")
         return cls(os.path.join(directory, f".{base}.partial-"), folder=folder)
 
     @classmethod
     def temporary_folder(cls) -> Self:
-        """Make a folder for temporary files, for this user alone."""
+        """Make a folder for temporary files that only this user can open."""
         return cls(os.path.join(tempfile.gettempdir(), "neardup-spool-"), folder=True, mode=0o700)
 
     def place(self, target: str) -> None:
-        """Make the disk hold it and put it at its place."""
+        """Flush it to the disk and rename it to the target."""
         if not self._folder:
             os.fsync(self.handle)
         os.replace(self.path, target)
@@ -80,7 +80,7 @@ class PartialOutput:
         self._close()
 
     def _close(self) -> None:
-        # Another file may have the number by now if it is closed twice.
+        # If it were closed twice, the number could belong to another file by now.
         handle, self.handle = self.handle, -1
         if handle >= 0:
             os.close(handle)
@@ -88,7 +88,7 @@ class PartialOutput:
 
 @contextmanager
 def placed_output(target: str, *, folder: bool = False) -> Iterator[PartialOutput]:
-    """Give a file or folder that is at its place when the block has ended, and nowhere if it has failed."""
+    """Give an unfinished output that becomes the target when the block ends, and is removed if the block fails."""
     output = PartialOutput.for_target(target, folder=folder)
     try:
         yield output
@@ -99,7 +99,7 @@ def placed_output(target: str, *, folder: bool = False) -> Iterator[PartialOutpu
 
 
 def _lock(handle: int) -> bool | None:
-    """Lock an open file or folder; False if another process holds it, None where there are no locks."""
+    """Lock an open file or folder; return False if another process holds the lock, None if locks are not supported."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -116,7 +116,7 @@ def _is_at(handle: int, path: str) -> bool:
 
 
 def _sweep(start: str) -> None:
-    """Remove what dead processes of this user left under names that start so."""
+    """Remove leftovers of dead processes of this user whose names start like this."""
     directory, base = os.path.split(start)
     with suppress(OSError), os.scandir(directory or ".") as entries:
         for entry in entries:
@@ -152,7 +152,7 @@ def _remove_quietly(path: str, *, folder: bool) -> None:
 
 
 def flush_folder(folder: str | os.PathLike[str]) -> None:
-    """Make the disk hold a folder's entries, as far as its file system can."""
+    """Flush the entries of a folder to the disk, if its file system supports that."""
     handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -163,19 +163,36 @@ def flush_folder(folder: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
-def read_file(path: str | os.PathLike[str], way: str) -> bytes:
-    """Return the bytes of a file, or refuse it; ``way`` says in messages what to give."""
+def read_file(path: str | os.PathLike[str], hint: str) -> bytes:
+    """Return the bytes of a file; ``InputError`` ends with ``hint``, which states what to give."""
     try:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {way}") from None
+        raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {hint}") from None
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place and rename it into it."""
+    """Write a file under a temporary name beside the target, and rename it."""
     try:
         with placed_output(os.path.realpath(path)) as output, open(output.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+
+
+def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str = "name another path") -> StoreError:
+    """Return the error of this package for an error of SQLite; ``way_out`` is the alternative to a damaged file."""
+    import sqlite3
+
+    code = getattr(error, "sqlite_errorcode", 0)
+    primary = code & 0xFF
+    if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
+        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free space on its disk and try again")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
+        return StoreError(f"{path} is damaged ({error}); restore it from a copy, or {way_out}")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(f"{path} is being written to by another program ({error}); stop that program and try again")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreError(f"{path} cannot be written ({error}); get write access to the store and its folder")
+    return StoreError(f"{path} cannot be used ({error}); check its disk, or name another path")

@@ -1,4 +1,4 @@
-"""Threads for kernels, which let go of Python's lock: results come in the order of the work."""
+"""Threads that keep the order of their work, scratch arrays, the memory budget, and the costs of stages."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def default_threads() -> int:
 def map_in_order(
     function: Callable[[Work], Output], work: Iterable[Work], threads: int
 ) -> Generator[Output, None, None]:
-    """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
+    """Yield function(item) for each item of work, in order, with at most threads + 1 items in progress.
 
-    The items are drawn as they are needed, so that a reader is never far ahead. No item is under way any more when the
-    iterator ends or is closed. All calls share their threads; one of these calls functions itself.
+    Items are read only when they are needed, so a reader is never far ahead. When the iterator ends or is closed, no
+    item is in progress. All calls share one pool; a call from a thread of the pool runs the function itself.
     """
     if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
@@ -63,13 +63,13 @@ def map_in_order(
             wait(running)
 
 
-#: Whether this thread is one of a pool, where waiting for the pool might be for ever.
+#: Whether this thread belongs to a pool: waiting for the pool there could never end.
 _IS_WORKER = ContextVar("is_worker", default=False)
 
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the pool of so many threads: one for the process, for runs start tens of thousands of pieces of work."""
+    """Return the pool of this many threads, one per process, as runs submit tens of thousands of items."""
     return ThreadPoolExecutor(threads, "neardup", partial(_IS_WORKER.set, True))
 
 
@@ -78,18 +78,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-#: Arrays above this many bytes are given back after use.
+#: Larger arrays are freed after use.
 _LARGEST_KEPT = 1 << 26
 
 
 class ScratchArrays:
-    """Uninitialised arrays by name, each thread its own."""
+    """Uninitialised arrays by name, separate for each thread."""
 
     def __init__(self) -> None:
         self._arrays = threading.local()
 
     def array(self, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
-        """Return an array of at least that size; what it held under the same name before is lost."""
+        """Return an array of at least this size; an earlier array of the same name loses its values."""
         array: npt.NDArray[Any] | None = getattr(self._arrays, name, None)
         if array is None or len(array) < size:
             array = np.empty(size + size // 4, dtype)
@@ -98,20 +98,20 @@ class ScratchArrays:
         return array
 
     def clear(self) -> None:
-        """Let go of the arrays of all threads; those in use stay as long as they are."""
+        """Release the arrays of all threads; arrays in use remain until they are no longer used."""
         self._arrays = threading.local()
 
 
 SCRATCH = ScratchArrays()
 
 
-#: What the interpreter, its libraries and the compiled kernels take before the first document is read.
+#: Memory that the interpreter, its libraries and the compiled kernels take before the first document is read.
 PROGRAM_BYTES = 250_000_000
 _PIECE = 1 << 20
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Take the space of a file on the disk, where the system cannot simply promise it by writing zeros."""
+    """Reserve the space of a file on the disk; write zeros if the system has no call for it."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -121,10 +121,10 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 
 def check_budget(budget: int | None, needed: float, user: str, *, final_need: float | None = None) -> None:
-    """Refuse a budget (bytes for the whole process) that is less than the program and what something needs besides.
+    """Refuse a budget, in bytes for the whole process, that is less than the program and its data need.
 
-    A budget below twice the program's own memory counts as that. ``final_need`` is what the end will need, where
-    that is known.
+    A budget below twice the program's own memory counts as that. ``final_need`` is the need at the end of the run, if
+    it is known; the message then asks for it.
     """
     if budget is not None and PROGRAM_BYTES + needed > max(budget, 2 * PROGRAM_BYTES):
         least = -(-(PROGRAM_BYTES + max(needed, final_need or 0)) // 100_000_000) * 100
@@ -134,10 +134,10 @@ def check_budget(budget: int | None, needed: float, user: str, *, final_need: fl
 
 
 class Memory:
-    """Gives large arrays, from memory up to a budget for the whole process and from a temporary file beyond it.
+    """Allocates large arrays: in memory up to a budget for the whole process, and in temporary files beyond it.
 
-    The file has no name: it is gone when the process is, however it ends. The system keeps in memory what it has room
-    for.
+    The files have no name, so they disappear with the process, however it ends. The system caches them in memory as
+    far as there is room.
     """
 
     least_budget: ClassVar[float] = math.inf
@@ -147,17 +147,17 @@ class Memory:
         self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES, 0)
         if budget is not None:
             Memory.least_budget = min(budget, Memory.least_budget)
-            _give_back_at_once()
+            _return_memory_early()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes, self._lock = 0, threading.Lock()
 
     @property
     def free_bytes(self) -> float:
-        """How many bytes of the budget are left, infinity without one."""
+        """The number of bytes left of the budget; infinity without a budget."""
         return self._left
 
     def array(self, dtype: type[np.generic], *shape: int) -> npt.NDArray[Any]:
-        """Return an uninitialised array; refuse one that must go to the file where the disk has no room for it."""
+        """Return an uninitialised array; raise ``OutputError`` if it needs a file and the disk has no room for it."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size <= self._left or size == 0:
             self._left -= size
@@ -165,7 +165,7 @@ class Memory:
         self.spilled_bytes += size
         with tempfile.TemporaryFile(prefix="neardup-") as file:
             try:
-                # Space is taken now: a page without a place on the disk would end the process when written.
+                # Without reserved space, writing a page on a full disk would kill the process.
                 _reserve(file, size)
             except OSError as error:
                 raise OutputError(
@@ -177,34 +177,34 @@ class Memory:
         return np.frombuffer(mapped, dtype).reshape(shape)
 
     def release_array(self, array: npt.NDArray[Any]) -> None:
-        """Take back an array that nobody reads any more."""
+        """Return the memory of an array that is no longer used to the budget."""
         before = len(self._maps)
         self._maps = [mapped for mapped in self._maps if not np.shares_memory(np.frombuffer(mapped, np.uint8), array)]
         if len(self._maps) == before:
             self._left += array.nbytes
 
     def release_bytes(self, size: int) -> None:
-        """Take back so many bytes of arrays that nobody reads any more."""
+        """Return this many bytes of arrays that are no longer used to the budget."""
         self._left += size
 
     def count_spilled(self, size: int) -> None:
-        """Count so many bytes more that went to files; from any thread."""
+        """Count more bytes that were written to files; from any thread."""
         with self._lock:
             self.spilled_bytes += size
 
     def evict(self) -> None:
-        """Let the system have the memory of what lies in the file; it comes back when it is read."""
+        """Give the memory of arrays in files back to the system; reading them loads them again."""
         for mapped in self._maps:
             mapped.madvise(mmap.MADV_DONTNEED)
 
     def forget(self) -> None:
-        """Forget the arrays given so far: their memory and space go when nobody holds them any more."""
+        """Forget all arrays: their memory and space are freed once nothing refers to them."""
         self._maps.clear()
 
 
-#: Options of mallopt, as malloc.h of GNU numbers them, and the bytes of an array that is large.
+#: Options of mallopt, as numbered in GNU's malloc.h, and the size of a large array.
 _MMAP_THRESHOLD, _ARENA_MAX, _LARGE = -3, -8, 1 << 22
-#: Limit, use and counts of a control group, in its second and its first version.
+#: Limit, use and statistics of a control group, in versions 2 and 1.
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
     (
@@ -216,10 +216,10 @@ _CGROUPS = (
 
 
 def free_memory() -> float:
-    """Return how many bytes of memory this process may still take without others giving up theirs.
+    """Return how many bytes this process can still allocate without taking memory from others.
 
-    It is the least of what the system has available and of what is left of the limit of the control group; infinity
-    where neither is known.
+    This is the minimum of the memory available on the system and of the rest of the control group's limit; infinity if
+    neither is known.
     """
     amounts = [math.inf]
     with suppress(OSError, ValueError, IndexError):
@@ -230,32 +230,32 @@ def free_memory() -> float:
         with suppress(OSError, ValueError):
             maximum, use = (float(Path(path).read_text("ascii")) for path in (limit, used))
             counts = dict(line.split() for line in Path(statistics).read_text("ascii").splitlines())
-            # Files that were read are counted as used, and given up when memory is wanted.
+            # Cached files count as used, but the system frees them when memory is needed.
             cached = float(counts.get("total_inactive_file", counts.get("inactive_file", "0")))
             amounts.append(max(maximum - use + cached, 0.0))
     return min(amounts)
 
 
 def resident_memory() -> int:
-    """Return how many bytes of memory this process takes, its libraries among them; the most so far where unknown."""
+    """Return the memory of this process in bytes, including libraries; the peak if the present use is unknown."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
 
 
 def file_limit(maximum: int) -> int:
-    """Return how many files of a kind may be open: so many at most, a power of two, an eighth of the system's limit."""
+    """Return how many files of a kind may be open: a power of two, at most ``maximum`` and an eighth of the limit."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return maximum if allowed < 0 else min(maximum, 1 << (max(allowed // 8, 1).bit_length() - 1))
 
 
 def spare_memory() -> float:
-    """Return how much the process may still take of the least budget that a run of it has, or had; infinity without."""
+    """Return what is left of the smallest budget of any run of this process; infinity without a budget."""
     return math.inf if math.isinf(Memory.least_budget) else Memory.least_budget - resident_memory()
 
 
-def _give_back_at_once() -> None:
-    """Have the C library return arrays of a few megabytes to the system when they go, and share what it keeps."""
+def _return_memory_early() -> None:
+    """Make the C library return freed arrays of a few megabytes at once, and use few arenas."""
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         library.mallopt(_MMAP_THRESHOLD, _LARGE)
@@ -263,10 +263,10 @@ def _give_back_at_once() -> None:
 
 
 def trim_memory() -> None:
-    """Give back to the system what threads, Arrow and the C library keep of memory that is free."""
+    """Return free memory that threads, Arrow and the C library keep to the system."""
     SCRATCH.clear()
     pa.default_memory_pool().release_unused()
-    # Only the library of GNU has this one; others give back by themselves.
+    # Only GNU's library has this call; others return memory by themselves.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -278,9 +278,9 @@ _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 class Stage(TypedDict):
     """The cost of one stage.
 
-    ``serial_cpu_s`` is the part of ``cpu_s`` that more threads do not shorten: what the thread that hands out the work
-    takes, the one that reads and the one that encodes, though these three may work at the same time. What Arrow divides
-    among threads of its own is not in it.
+    ``serial_cpu_s`` is the part of ``cpu_s`` that more threads do not shorten: the time of the threads that distribute
+    the work, read and encode, although these three may run at the same time. Work that Arrow divides among its own
+    threads is not included.
     """
 
     name: str
@@ -295,7 +295,7 @@ _SERIAL_LOCK = threading.Lock()
 
 
 def run_serial(function: Callable[[Work], Output], work: Work) -> Output:
-    """Call a function in a thread that no second one may help, and count what it takes as serial."""
+    """Call a function whose work cannot be divided, and count its time as serial."""
     global _serial_seconds
     start = time.thread_time()
     try:
@@ -306,14 +306,14 @@ def run_serial(function: Callable[[Work], Output], work: Work) -> Output:
 
 
 class Clock:
-    """Takes the cost of stages, in the order in which they end."""
+    """Records the cost of stages, in the order in which they end."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Take the cost of the block as the stage of that name."""
+        """Record the cost of the block as a stage of this name."""
         wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time() + _serial_seconds
         try:
             yield

@@ -95,22 +95,22 @@ def microseconds_of(value: object) -> int | None:
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, str):
-        found = _parse_text(value)
+        microseconds = _parse_text(value)
     elif isinstance(value, bool):
-        found = None
+        microseconds = None
     elif isinstance(value, datetime):
-        found = _from_datetime(value)
+        microseconds = _from_datetime(value)
     elif isinstance(value, date):
-        found = _from_datetime(datetime(value.year, value.month, value.day))
+        microseconds = _from_datetime(datetime(value.year, value.month, value.day))
     elif isinstance(value, Decimal):
-        found = _parse_text(str(value))
+        microseconds = _parse_text(str(value))
     elif isinstance(value, Integral):
-        found = _parse_number(int(value))
+        microseconds = _parse_number(int(value))
     elif isinstance(value, Real):
-        found = _parse_real(value)
+        microseconds = _parse_real(value)
     else:
-        found = None
-    return found if found is not None and _FIRST <= found <= _LAST else None
+        microseconds = None
+    return microseconds if microseconds is not None and _FIRST <= microseconds <= _LAST else None
 
 
 def times_of(values: pa.Array | pa.ChunkedArray) -> tuple[Integers, Booleans]:
@@ -208,12 +208,12 @@ def _parse_real(number: SupportsFloat) -> int | None:
         return None
     if not abs(value) < _END:  # true for nan
         return None
-    fraction, whole = math.modf(value)
+    fraction, integer = math.modf(value)
     if not fraction:
-        return _parse_number(int(whole))
+        return _parse_number(int(integer))
     # In two parts, because the product of a large number would round to another microsecond.
     unit = next(unit for limit, unit in _UNITS if abs(value) < limit)
-    return int(whole) * unit + round(fraction * unit)
+    return int(integer) * unit + round(fraction * unit)
 
 
 def _from_datetime(time: datetime) -> int | None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import names_in, neardup, refused, write_lines
-from sentences import says
+from commands import neardup, write_lines
 from simple_classifiers import saved
 
 import neardup.labelling.server as serving
@@ -57,7 +56,7 @@ def filled(sample: Path, path: Path) -> Path:
 OPTIONS = ("--features", "words:2", "--threshold", "0.6", "--sample", "40")
 
 
-def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
+def test_labels_of_a_sample_give_figures(corpus: Path, tmp_path: Path) -> None:
     sample = tmp_path / "sample.csv"
     first = neardup("audit", corpus, *OPTIONS, "--sample-to", sample)
     assert "40 pairs drawn, 0 judged" in first.stdout
@@ -87,12 +86,12 @@ def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
     assert len(rows) == 60
 
 
-def test_a_classifier(corpus: Path, tmp_path: Path) -> None:
+def test_a_classifier_is_audited(corpus: Path, tmp_path: Path) -> None:
     classifier = saved(tmp_path / "mine.neardup")
-    shown = neardup("audit", corpus, "--classifier", classifier, "--sample", "30").stdout
-    assert "score >= 0" in shown
-    assert "candidate rule: words:1 (words), jaccard >= 0.1" in " ".join(shown.split())
-    assert "probability" in shown
+    output = neardup("audit", corpus, "--classifier", classifier, "--sample", "30").stdout
+    assert "score >= 0" in output
+    assert "candidate rule: words:1 (words), jaccard >= 0.1" in " ".join(output.split())
+    assert "probability" in output
     strict = json.loads(neardup("audit", corpus, "--classifier", classifier, "--precision", "1", "--json").stdout)
     assert strict["points"][0]["own"] or len(strict["points"]) > 1
     assert strict["score"] == "probability"
@@ -127,37 +126,6 @@ def test_the_page_serves_the_sample_until_all_is_labelled(
     assert third.stdout == first.stdout
     with LabelStore(store) as labels:
         assert labels.labellers == ["ann"]
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("--candidate-rule", "0.9"), ("candidate rule", "0.9", "threshold")),
-        (("--candidate-rule", "nonsense"), ("candidate rule", "'nonsense'")),
-        (("--sample-to", "s.parquet"), ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
-        (("--sample-to", "CORPUS"), ("corpus.jsonl", "input")),
-        (("--labels", "none.csv"), ("none.csv", "read")),
-        (("--port", "99999"), ("99999", "port")),
-        (("--store", "no/audit.db"), ("folder no ", "exist", "make it")),
-        (("--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier")),
-        (("--classifier", "none.neardup"), ("none.neardup", "neardup train")),
-        (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-    ],
-)
-def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
-    before = names_in(tmp_path)
-    arguments = [str(corpus) if option == "CORPUS" else option for option in options]
-    assert says(refused("audit", corpus, *arguments), *parts)
-    assert names_in(tmp_path) == before
-
-
-def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> None:
-    sample = tmp_path / "sample.csv"
-    sample.write_text("mine")
-    assert "--force" in refused("audit", corpus, *OPTIONS, "--sample-to", sample)
-    assert sample.read_text() == "mine"
-    neardup("audit", corpus, *OPTIONS, "--sample-to", sample, "--force")
-    assert sample.read_text().startswith('"id1"')
 
 
 def test_an_unlabelled_sample_has_no_labels_for_any_command(corpus: Path, tmp_path: Path) -> None:

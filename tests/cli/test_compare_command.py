@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from commands import FOX, ROSE, names_in, neardup, refused, write_lines
+from commands import FOX, ROSE, neardup, write_lines
 from sentences import says
 from simple_classifiers import saved
 
@@ -41,7 +41,7 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_table(corpus: Path, labels: Path) -> None:
+def test_the_table_is_printed(corpus: Path, labels: Path) -> None:
     result = neardup("compare", corpus, "--labels", labels, "--recipes", "jaccard, default", "--thresholds", ".5,.9")
     lines = result.stdout.splitlines()
     assert says(lines[0], "5 documents", "2 labelled duplicates", "1 labelled as different", "95%")
@@ -54,11 +54,11 @@ def test_names_and_counts_are_not_broken_on_80_columns(corpus: Path, labels: Pat
     options = "--labels", labels, "--recipes", "supershingle,simhash", "--thresholds", ".5,.9"
     lines = neardup("compare", corpus, *options).stdout.splitlines()
     assert all(len(line) <= 80 for line in lines[1:-1])
-    (told,) = [line for line in lines if line.startswith("supershingle ")]
-    assert re.search(r" \d+/\d+ ", told)
+    (row,) = [line for line in lines if line.startswith("supershingle ")]
+    assert re.search(r" \d+/\d+ ", row)
 
 
-def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
+def test_outputs_agree(corpus: Path, labels: Path, tmp_path: Path) -> None:
     page, whole, table = (tmp_path / name for name in ("c.html", "c.json", "c.parquet"))
     options = "--recipes", "jaccard", "--thresholds", ".5:.9:.2", "-o", page, "-o", whole, "-o", table, "--json"
     result = neardup("compare", corpus, "--labels", labels, *options)
@@ -69,39 +69,13 @@ def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
         assert f"written: {path}" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        ((), ("no labels", "--labels FILE", "--clusters COLUMN")),
-        (("--labels", "LABELS", "--clusters", "kind"), ("--labels", "--clusters kind", "leave out one")),
-        (("--clusters", "kind", "--positive", "2"), ("--positive", "not for --clusters")),
-        (("--labels", "LABELS", "--id-column", "kind"), ("labels.csv", "not in the corpus")),
-        (("--labels", "LABELS", "--recipes", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-        (("--labels", "LABELS", "--thresholds", "2"), ("threshold", "2", "(0, 1]")),
-        (("--labels", "nowhere.csv"), ("nowhere.csv", "read")),
-        (("--labels", "LABELS", "-o", "c.txt"), ("c.txt", "format", ".html")),
-        (("--labels", "LABELS", "-o", "c.csv", "-o", "./c.csv"), ("c.csv", "two files")),
-        (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
-        (("--clusters", "kind", "--only", "split=val"), ("--only", "not for --clusters")),
-        (("--labels", "LABELS", "--only", "split"), ("--only", "'split'", "split=train")),
-        (("--labels", "LABELS", "--title-column", "text"), ("--title-column text", "classifier", "--classifier")),
-        (("--labels", "LABELS", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
-    ],
-)
-def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
-    before = names_in(tmp_path)
-    arguments = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("compare", corpus, *arguments), *parts)
-    assert names_in(tmp_path) == before
-
-
 def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
     classifier = saved(tmp_path / "mine.neardup")
     options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--classifier", classifier
-    shown = neardup("compare", corpus, *options).stdout
-    assert "accuracy" in shown
-    assert "own" in shown
-    assert [line.split()[0] for line in shown.splitlines() if line.startswith(("jaccard", "mine"))].count("mine") >= 1
+    output = neardup("compare", corpus, *options).stdout
+    assert "accuracy" in output
+    assert "own" in output
+    assert [line.split()[0] for line in output.splitlines() if line.startswith(("jaccard", "mine"))].count("mine") >= 1
     twice = json.loads(neardup("compare", corpus, *options, "--classifier", classifier, "--json").stdout)
     assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
     assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]

@@ -44,7 +44,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_lines(tmp_path_factory.mktemp("stories") / "stories.jsonl", documents())
 
 
-def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_shows_histograms(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = neardup("explore", stories, *SMALL)
     lines = done.stdout.splitlines()
@@ -90,7 +90,7 @@ def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
     assert len(kept.read_text("utf-8").splitlines()) == 108 - point["dropped"]
 
 
-def test_a_page(stories: Path, tmp_path: Path) -> None:
+def test_a_page_is_written_once(stories: Path, tmp_path: Path) -> None:
     page = tmp_path / "explore.html"
     done = neardup("explore", stories, *SMALL, "-o", page)
     assert done.stdout == ""
@@ -103,17 +103,9 @@ def test_a_page(stories: Path, tmp_path: Path) -> None:
     assert page.read_text("utf-8") != written
 
 
-def test_what_is_compared(stories: Path) -> None:
+def test_options_choose_what_is_compared(stories: Path) -> None:
     options = (
-        "--lengths",
-        "2,4",
-        "--qgrams",
-        "5",
-        "--recipe",
-        "cornell",
-        "--multiset",
-        "--no-curve",
-        "--examples",
+        *("--lengths", "2,4", "--qgrams", "5", "--recipe", "cornell", "--multiset", "--no-curve", "--examples"),
         "0",
     )
     found = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "5", "--json").stdout)
@@ -130,34 +122,8 @@ def test_what_is_compared(stories: Path) -> None:
     assert "threshold" not in stdout.partition("begin with")[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (["-o", "found.txt"], ("found.txt", ".html or .json", "leave out -o")),
-        (["-o", "-"], ("- is neither", ".html or .json", "leave out -o")),
-        (["--lengths", "0-3"], ("--lengths", "'0-3'", "1-7, 4 or 1,3,5", "from 1")),
-        (["--lengths", "5-3"], ("--lengths", "'5-3'", "1-7, 4 or 1,3,5")),
-        (["--lengths", "a,b"], ("--lengths", "'a,b'", "1-7, 4 or 1,3,5")),
-        (["--qgrams", ""], ("--qgrams", "''", "1-7, 4 or 1,3,5")),
-        (["--lengths", "none"], ("--lengths none", "--qgrams 3-6", "--recipe NAME")),
-        (["--lowest", "0"], ("--lowest 0.0 ", "(0, 1]", "0.2")),
-        (["--lowest", "1.01"], ("--lowest 1.01", "(0, 1]", "0.2")),
-        (["--lowest", "nan"], ("--lowest nan", "(0, 1]", "0.2")),
-        (["--recipe", "cornel"], ("recipe", "'cornel'", "checksum, cornell, ")),
-        (["--html", "--content", "tags"], ("--html", "--content", "'tags'", "one of the two")),
-        (["--text-column", "nothing"], ("'nothing'", "--text-column", "columns are id")),
-    ],
-)
-def test_wrong_values_are_refused_in_one_sentence(
-    stories: Path, tmp_path: Path, options: list[str], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert says(refused("explore", stories, *options), *parts)
-    assert names_in(tmp_path) == set()
-
-
 @pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
-def test_too_few_documents(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_too_few_documents_are_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     corpus = write_lines(tmp_path / "few.jsonl", rows)
     refused("explore", corpus, "-o", tmp_path / "page.html")
     assert names_in(tmp_path) == {"few.jsonl"}

@@ -39,12 +39,12 @@ def test_an_index_gives_the_answers_of_its_files(sides: tuple[Path, Path, Path],
     for name, reference, rules in (("index", index, ()), ("files", old, RULES)):
         folder = tmp_path / name
         folder.mkdir()
-        kept, gone, pairs = folder / "kept.jsonl", folder / "gone.csv", folder / "pairs.parquet"
-        neardup("dedup", new, "--against", reference, "-o", kept, "--duplicates", gone, "--annotate", *rules)
+        kept, dropped, pairs = folder / "kept.jsonl", folder / "gone.csv", folder / "pairs.parquet"
+        neardup("dedup", new, "--against", reference, "-o", kept, "--duplicates", dropped, "--annotate", *rules)
         neardup("pairs", new, "--against", reference, "-o", pairs, *rules)
         document = tmp_path / "document.txt"
         document.write_text(FOX + " again")
-        answers[name] = [path.read_bytes() for path in (kept, gone, pairs)]
+        answers[name] = [path.read_bytes() for path in (kept, dropped, pairs)]
         answers[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
         answers[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
         answers[name].append(neardup("neighbors", reference, "--k", "1").stdout)
@@ -92,7 +92,7 @@ def test_an_index_grows_and_shrinks(sides: tuple[Path, Path, Path], tmp_path: Pa
     assert says(refused("index", "check", index), "entries", "damaged", "build the index again")
 
 
-def test_bad_input_is_one_sentence(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_options_that_do_not_fit_are_refused(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, old, index = sides
     out = "-o", tmp_path / "out.jsonl"
     before = names_in(tmp_path)

@@ -26,16 +26,8 @@ SOURCE = Path(nd.__file__).parent
 
 #: What nobody but the command line reaches, and the module that writes a command.
 COMMANDS: tuple[str, ...] = (
-    "__main__",
-    "cli/",
-    "watch/",
-    "labelling/",
-    "spark/engine",
-    "spark/cluster",
-    "spark/session",
-    "stream/replay",
-    "exploration/advice",
-    "recipe/recipe",
+    *("__main__", "cli/", "watch/", "labelling/", "spark/engine", "spark/cluster", "spark/session"),
+    *("stream/replay", "exploration/advice", "recipe/recipe"),
 )
 
 
@@ -48,25 +40,25 @@ TEXTS = ["a rose is a rose is a rose", "a rose is a rose is a tulip", "a daisy"]
 TABLE = {"name": ["x", "y", "z"], "one": TEXTS, "two": TEXTS}
 
 
-NAMED = {"id": ["a", "b", "c"], "text": TEXTS}
+DOCUMENTS = {"id": ["a", "b", "c"], "text": TEXTS}
 
 
 RULES: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
 
 
-def saved(tmp_path: Path) -> Any:
+def save_twice(tmp_path: Path) -> Any:
     classifier = trained()
     classifier.save(tmp_path / "d.neardup")
     classifier.save(tmp_path / "d.neardup")
 
 
-def strict(tmp_path: Path) -> Any:
+def read_strictly(tmp_path: Path) -> Any:
     lines = tmp_path / "broken.jsonl"
     lines.write_text('{"text": "a"}\n{broken\n')
     nd.dedup_files(lines, strict=True)
 
 
-def quarantined(tmp_path: Path) -> Any:
+def replace_report(tmp_path: Path) -> Any:
     taken = tmp_path / "taken.html"
     taken.write_text("mine")
     nd.dedup(TEXTS, **RULES).report(taken)
@@ -75,33 +67,33 @@ def quarantined(tmp_path: Path) -> Any:
 CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "text column": (lambda _: nd.dedup(TABLE), "text_column"),
     "no such text column": (lambda _: nd.dedup(TABLE, text_column="three"), "text_column"),
-    "no such id column": (lambda _: nd.dedup(NAMED, id_column="key"), "id_column"),
-    "no such column to keep by": (lambda _: nd.dedup(NAMED, keep="newst"), "'newst' for keep (which takes first, "),
-    "no such clusters": (lambda _: nd.compare(NAMED, clusters="famly"), "'famly' for clusters;"),
-    "time column": (lambda _: nd.dedup(NAMED, keep="newest"), "time_column"),
-    "strict": (strict, "strict"),
-    "force": (quarantined, "force=True"),
+    "no such id column": (lambda _: nd.dedup(DOCUMENTS, id_column="key"), "id_column"),
+    "no such column to keep by": (lambda _: nd.dedup(DOCUMENTS, keep="newst"), "'newst' for keep (which takes first, "),
+    "no such clusters": (lambda _: nd.compare(DOCUMENTS, clusters="famly"), "'famly' for clusters;"),
+    "time column": (lambda _: nd.dedup(DOCUMENTS, keep="newest"), "time_column"),
+    "strict": (read_strictly, "strict"),
+    "force": (replace_report, "force=True"),
     "one text": (lambda _: nd.dedup("a rose"), "nd.open_files"),
-    "an existing classifier": (saved, "force=True"),
+    "an existing classifier": (save_twice, "force=True"),
     "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "classifier"),
     "measure learned": (lambda _: nd.Recipe(measure="learned"), "classifier"),
     "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "classifier"),
-    "titles": (lambda _: nd.dedup(NAMED, classifier=trained(DATED)), "title_column"),
-    "a cut": (lambda _: nd.dedup(NAMED, classifier=trained(SETS)).at(0.9), "at_precision"),
+    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
-    "no labels": (lambda _: nd.compare(NAMED), "labels"),
-    "unknown ids": (lambda _: nd.compare(NAMED, [("a", "zz", 1)]), "ignore_unknown=True"),
-    "no label column": (lambda _: nd.compare(NAMED, {"id1": ["a"], "id2": ["b"], "said": [1]}), "label_column"),
-    "only": (lambda _: nd.compare(NAMED, [("a", "b", 1)], only="label"), "only"),
-    "only duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 1)]), "complete=True"),
-    "no duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 0)]), "positive"),
-    "two labels": (lambda _: nd.compare(NAMED, [("a", "b", 0), ("b", "a", 1)]), "only="),
+    "no labels": (lambda _: nd.compare(DOCUMENTS), "labels"),
+    "unknown ids": (lambda _: nd.compare(DOCUMENTS, [("a", "zz", 1)]), "ignore_unknown=True"),
+    "no label column": (lambda _: nd.compare(DOCUMENTS, {"id1": ["a"], "id2": ["b"], "said": [1]}), "label_column"),
+    "only": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 1)], only="label"), "only"),
+    "only duplicates": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 1)]), "complete=True"),
+    "no duplicates": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 0)]), "positive"),
+    "two labels": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 0), ("b", "a", 1)]), "only="),
     "audited column": (
-        lambda _: nd.audit(NAMED, {"id1": ["a"], "id2": ["b"]}, candidate_rule=0.1, **RULES),
+        lambda _: nd.audit(DOCUMENTS, {"id1": ["a"], "id2": ["b"]}, candidate_rule=0.1, **RULES),
         "label_column",
     ),
-    "no candidate rule": (lambda _: nd.audit(NAMED, features="words:1", threshold=0.3), "candidate_rule"),
-    "too few labels": (lambda _: nd.train(NAMED, [("a", "b", 1), ("a", "c", 0)]), "candidate_rule="),
+    "no candidate rule": (lambda _: nd.audit(DOCUMENTS, features="words:1", threshold=0.3), "candidate_rule"),
+    "too few labels": (lambda _: nd.train(DOCUMENTS, [("a", "b", 1), ("a", "c", 0)]), "candidate_rule="),
 }
 
 
@@ -114,7 +106,7 @@ def test_errors_in_python_name_keywords(name: str, tmp_path: Path) -> None:
     assert not FLAG.search(str(refused.value))
 
 
-def test_notes_in_python_name_keywords(tmp_path: Path) -> None:
+def test_pages_made_in_python_name_keywords(tmp_path: Path) -> None:
     texts = [" ".join(f"w{i // 2}x{j}" for j in range(9)) + f" {i}" for i in range(200)]
     page = tmp_path / "r.html"
     with nd.dedup(texts, **RULES) as result:
@@ -126,7 +118,7 @@ def test_notes_in_python_name_keywords(tmp_path: Path) -> None:
     assert "--report" not in content.partition("<script")[0]
 
 
-def test_the_same_errors_on_the_command_line_name_options(tmp_path: Path) -> None:
+def test_errors_on_the_command_line_name_options(tmp_path: Path) -> None:
     table = write_lines(tmp_path / "t.jsonl", [{"name": "x", "one": "a", "two": "b"}])
     named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
     labels = tmp_path / "labels.csv"
@@ -189,8 +181,8 @@ KEYWORDS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
     "memory": (lambda _: nd.dedup(TEXTS, memory=1), ("memory 1 ", "memory=500_000_000")),
     "sample": (lambda _: nd.Index(sample=TEXTS), ("sample", "leave it out")),
     "keep": (lambda _: nd.query(TEXTS, "a rose", keep="longest"), ("keep longest", "leave it out")),
-    "of and first": (lambda _: nd.neighbors(NAMED, 1, of=["a"], first=1), ("of ", "first 1", "one of the two")),
-    "an audit's": (lambda _: nd.audit(NAMED, ignore_unknown=True), ("ignore_unknown", "give labels")),
+    "of and first": (lambda _: nd.neighbors(DOCUMENTS, 1, of=["a"], first=1), ("of ", "first 1", "one of the two")),
+    "an audit's": (lambda _: nd.audit(DOCUMENTS, ignore_unknown=True), ("ignore_unknown", "give labels")),
     "a recipe": (lambda _: nd.dedup(TEXTS, recipe=3), ("recipe 3", "TOML file")),  # type: ignore[arg-type]
 }
 
@@ -204,7 +196,7 @@ def test_keywords_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_recipe_may_be_given_by_its_path(tmp_path: Path) -> None:
+def test_a_recipe_can_be_the_path_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('features = "words:1"\nthreshold = 0.5\n')
     assert nd.dedup(TEXTS, recipe=path).summary["dropped"] == 1
@@ -221,7 +213,7 @@ def _docstrings(tree: ast.AST) -> set[int]:
     return found
 
 
-def test_options_are_named_through_one_function() -> None:
+def test_messages_name_options_through_one_function() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
         if str(path.relative_to(SOURCE)).startswith(COMMANDS):
             continue
@@ -234,25 +226,17 @@ def test_options_are_named_through_one_function() -> None:
         assert [text for text in written if isinstance(text, str) and FLAG.search(text)] == [], path
 
 
+WITH_STORE = "{corpus}", "--store", "{out}/labels.db", "--no-browser"
+
+
 WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
 
 
 @pytest.mark.parametrize(
     ("package", "extra", "command"),
     [
-        ("uvicorn", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
-        ("fastapi", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
-        ("sklearn", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
-        (
-            "uvicorn",
-            "label",
-            ("audit", "{corpus}", "--candidate-rule", "0.2", "--store", "{out}/labels.db", "--no-browser"),
-        ),
-        (
-            "fastapi",
-            "label",
-            ("audit", "{corpus}", "--candidate-rule", "0.2", "--store", "{out}/labels.db", "--no-browser"),
-        ),
+        *((package, "label", ("label", *WITH_STORE)) for package in ("uvicorn", "fastapi", "sklearn")),
+        *((package, "label", ("audit", "--candidate-rule", "0.2", *WITH_STORE)) for package in ("uvicorn", "fastapi")),
         ("altair", "report", ("dedup", "{corpus}", "-o", "{out}/o.jsonl", *WITH_TABLES, "--report", "{out}/r.html")),
         ("vl_convert", "report", ("audit", "{corpus}", "--report", "{out}/r.html")),
         ("altair", "report", ("explore", "{corpus}", "-o", "{out}/r.html")),
@@ -310,7 +294,7 @@ def test_a_store_is_created_only_when_there_is_a_label_to_keep(command: tuple[st
     assert names_in(out) == set()
 
 
-def test_extras_are_named_in_one_way() -> None:
+def test_extras_are_named_in_one_form() -> None:
     sources = [path.read_text("utf-8") for path in Path(nd.__file__).parent.rglob("*.py")]
     named = [found for source in sources for found in re.findall(r"pip install.*", source)]
     assert len(named) > 8

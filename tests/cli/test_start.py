@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from sentences import says
 from typer.testing import CliRunner
 
 import neardup as package
+from neardup.__main__ import main
 from neardup.cli.app import COMMANDS, app, load_command
 from neardup.cli.dedup import dedup
 from neardup.recipe import Recipe
@@ -29,9 +32,7 @@ from neardup.recipe.recipe import OPTIONS
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["dedup", "--help"], ["explain", "-h"], ["recipe", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["dedup", "--help"], ["recipe", "-h"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import runpy, sys\n"
@@ -51,21 +52,21 @@ def test_the_version_is_printed() -> None:
 
 def test_every_field_of_a_recipe_has_an_option_or_is_set_by_set() -> None:
     options = set(inspect.signature(dedup).parameters)
-    assert {name for name, known in OPTIONS.items() if known.common} <= options
-    shown = neardup("dedup", "--help-all").stdout
-    for name, known in OPTIONS.items():
-        assert (f"--{name.replace('_', '-')} " if known.common else f"{name}=") in shown
+    assert {name for name, option in OPTIONS.items() if option.common} <= options
+    output = neardup("dedup", "--help-all").stdout
+    for name, option in OPTIONS.items():
+        assert (f"--{name.replace('_', '-')} " if option.common else f"{name}=") in output
 
 
 def test_the_metadata_of_fields_matches_the_recipe() -> None:
     chosen = {field.name: field.type for field in fields(Recipe) if field.name not in ("name", "description")}
     assert set(chosen) == set(OPTIONS)
-    assert {name: type(known.default).__name__ for name, known in OPTIONS.items()} == chosen
+    assert {name: type(option.default).__name__ for name, option in OPTIONS.items()} == chosen
     assert {name: kind.__name__ for name, kind in get_type_hints(Choices).items()} == chosen
-    for name, known in OPTIONS.items():
-        assert known.default == getattr(Recipe(), name) or not known.default
-        assert known.help.endswith(".")
-        assert len(known.help) <= 80
+    for name, option in OPTIONS.items():
+        assert option.default == getattr(Recipe(), name) or not option.default
+        assert option.help.endswith(".")
+        assert len(option.help) <= 80
 
 
 def test_the_table_of_fields_is_what_the_script_writes() -> None:
@@ -75,9 +76,9 @@ def test_the_table_of_fields_is_what_the_script_writes() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None:
-    shown = neardup(command, "--help").stdout
-    assert COMMANDS[command] in " ".join(shown.split())
-    assert "<" not in shown.partition("Options:")[0]
+    output = neardup(command, "--help").stdout
+    assert COMMANDS[command] in " ".join(output.split())
+    assert "<" not in output.partition("Options:")[0]
 
 
 def test_help_of_dedup_fits_a_screen() -> None:
@@ -90,7 +91,7 @@ def test_help_of_dedup_fits_a_screen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "parts"),
     [
         (["clop=df:2:0.5"], ("--set", "'clop'", "clip")),
         (["zzz=1"], ("--set", "'zzz'", "no field", "num_perm")),
@@ -102,9 +103,9 @@ def test_help_of_dedup_fits_a_screen() -> None:
         (["recall=most"], ("--set recall", "'most'", "not a number")),
     ],
 )
-def test_fields_that_cannot_be_set_are_refused(settings: list[str], said: tuple[str, ...], corpus: Path) -> None:
+def test_fields_that_cannot_be_set_are_refused(settings: list[str], parts: tuple[str, ...], corpus: Path) -> None:
     arguments = [word for setting in settings for word in ("--set", setting)]
-    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *arguments), *said)
+    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *arguments), *parts)
 
 
 def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
@@ -120,21 +121,29 @@ def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
     assert says(refused("demo", tmp_path / "demo"), "newswire.jsonl", "another folder", "--force")
 
 
-def completed(words: str) -> list[str]:
-    """What the shell would offer for the last word."""
+def test_the_demo_without_charts_states_what_it_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    *_, complete, extra, next_step = neardup("demo", tmp_path / "demo").stderr.splitlines()
+    assert says(complete, "complete", "kept.jsonl, duplicates.csv and summary.json", str(tmp_path / "demo"))
+    assert says(extra, "pip install 'neardup[report]' brings", "report.html")
+    assert "neardup explore" in next_step
+
+
+def completions(words: str) -> list[str]:
+    """Return what a shell offers for the last word."""
     environment = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "complete_bash"}
     return CliRunner().invoke(app, [], env=environment, prog_name="neardup").stdout.split()
 
 
 def test_shells_complete_commands_and_their_options() -> None:
-    assert completed("neardup de") == ["dedup", "demo"]
-    assert completed("neardup dedup --thr") == ["--threshold", "--threads"]
-    assert completed("neardup recipe s") == ["show"]
+    assert completions("neardup de") == ["dedup", "demo"]
+    assert completions("neardup dedup --thr") == ["--threshold", "--threads"]
+    assert completions("neardup recipe s") == ["show"]
     script = CliRunner().invoke(app, [], env={"_NEARDUP_COMPLETE": "source_bash"}, prog_name="neardup").stdout
     assert "_NEARDUP_COMPLETE=complete_bash" in script
 
 
-def test_the_manual_holds_every_command_and_option() -> None:
+def test_the_manual_has_every_command() -> None:
     manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual_page"]().replace("\\-", "-")
     for command in COMMANDS:
         assert f".SS neardup {command}" in manual
@@ -170,11 +179,11 @@ def test_the_manual_holds_every_command_and_option() -> None:
         ("--vrsion", ("--vrsion", "--version?")),
     ],
 )
-def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[str, ...]) -> None:
+def test_wrong_usage_is_refused_in_one_sentence(arguments: str, parts: tuple[str, ...]) -> None:
     assert says(refused(*arguments.split()), *parts)
 
 
-def typed() -> Iterator[tuple[str, str]]:
+def typed_options() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
     for name in set(COMMANDS) - {"recipe", "index"}:
         command = load_command(name)
@@ -186,9 +195,9 @@ def typed() -> Iterator[tuple[str, str]]:
 
 
 def test_every_typed_option_refuses_other_values_in_one_sentence() -> None:
-    found = sorted(typed())
-    assert {("dedup", "--threads"), ("watch", "--poll"), ("report", "--rows"), ("explore", "--lengths")} <= set(found)
-    for command, option in found:
+    options = sorted(typed_options())
+    assert {("dedup", "--threads"), ("watch", "--poll"), ("report", "--rows"), ("explore", "--lengths")} <= set(options)
+    for command, option in options:
         assert says(refused(command, option, "no such value"), option, "'no such value'")
 
 
@@ -202,7 +211,7 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "given", "delay"),
+    ("arguments", "environment", "delay"),
     [
         ([], {}, "1000"),
         (["--memory", "500MB"], {}, "0"),
@@ -212,14 +221,17 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     ],
 )
 def test_a_memory_limit_makes_arrow_return_memory_sooner(
-    arguments: list[str], given: dict[str, str], delay: str
+    arguments: list[str], environment: dict[str, str], delay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = (
-        "import os, runpy, sys\n"
-        f"sys.argv = ['neardup', 'dedup', '--help', *{arguments!r}]\n"
-        "try:\n    runpy.run_module('neardup', run_name='__main__')\n"
-        "finally:\n    print(os.environ['MIMALLOC_PURGE_DELAY'])\n"
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "MIMALLOC_PURGE_DELAY"} | given
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
-    assert run.stdout.splitlines()[-1] == delay, run
+    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["neardup", "dedup", "--help", *arguments])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    handler, collections = signal.getsignal(signal.SIGTERM), gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main()
+    signal.signal(signal.SIGTERM, handler)
+    gc.set_threshold(*collections)
+    assert os.environ["MIMALLOC_PURGE_DELAY"] == delay
+    del os.environ["MIMALLOC_PURGE_DELAY"]

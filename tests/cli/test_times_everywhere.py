@@ -76,10 +76,20 @@ def test_keep_orders_times_to_the_microsecond(group: str, suffix: str, keep: str
         assert {one.id for one in result.dropped} == dropped
         assert result.summary["without_keep_value"] == untimed
         return
-    gone = tmp_path / "gone.jsonl"
-    options = ("-o", tmp_path / "clean.jsonl", "--duplicates", gone, "--keep", keep, "--time-column", "when", "--json")
+    duplicates = tmp_path / "gone.jsonl"
+    options = (
+        "-o",
+        tmp_path / "clean.jsonl",
+        "--duplicates",
+        duplicates,
+        "--keep",
+        keep,
+        "--time-column",
+        "when",
+        "--json",
+    )
     summary = json.loads(neardup("dedup", values, copied, *options, *RULES).stdout)
-    assert {row["dropped"] for row in read_lines(gone)} == dropped
+    assert {row["dropped"] for row in read_lines(duplicates)} == dropped
     assert summary["without_keep_value"] == untimed
 
 

@@ -114,9 +114,7 @@ def test_columns_are_looked_for_apart_and_together(corpora: tuple[Path, Path], t
         ).stdout
     )
     assert (found["items"], found["contaminated"], found["documents"]) == (3, 2, 2)
-    shares = {
-        name: (one["contaminated"], one["looked_for"], one["too_short"]) for name, one in found["columns"].items()
-    }
+    shares = {name: (one["contaminated"], one["searched"], one["too_short"]) for name, one in found["columns"].items()}
     assert shares == {"question": (1, 3, 0), "answer": (1, 1, 2), "all": (1, 3, 0)}
     assert found["rejected"]["train"] == {"no text": 1}
     rows = pq.read_table(spans).to_pylist()

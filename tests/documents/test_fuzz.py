@@ -20,18 +20,8 @@ from neardup.errors import NeardupError
 
 AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 NAMES = [
-    "a.jsonl",
-    "a.csv",
-    "a.tsv",
-    "a.parquet",
-    "a.arrow",
-    "a.jsonl.gz",
-    "a.jsonl.zst",
-    "a.csv.gz",
-    "a.parquet.gz",
-    "a.arrow.zst",
-    "a.txt",
-    "a.txt.gz",
+    *("a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.jsonl.gz", "a.jsonl.zst", "a.csv.gz", "a.parquet.gz"),
+    *("a.arrow.zst", "a.txt", "a.txt.gz"),
 ]
 
 

@@ -176,14 +176,14 @@ def test_a_google_store_is_read_and_written() -> None:
             expected = ["clean/a.jsonl", "clean/b.jsonl", "in/a.jsonl", "in/b.jsonl", "kept.jsonl"]
             assert names(store) == [f"shelf/{name}" for name in expected]
             assert content(store, "shelf/clean/a.jsonl") == content(store, "shelf/kept.jsonl")
-            for taken, said in (
+            for taken, part in (
                 (uri("clean/"), "new name"),
                 (uri("kept.jsonl"), "force"),
                 (uri("in/k.jsonl"), "inside"),
             ):
                 with pytest.raises(OutputError) as caught:
                     check_output(taken, [uri("in")])
-                assert says(caught.value, said)
+                assert says(caught.value, part)
 
 
 class Hub(BaseHTTPRequestHandler):

@@ -6,11 +6,9 @@ import datetime
 import json
 import math
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -310,22 +308,13 @@ def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path, monkeypatch:
     assert says(raised.value, "new.jsonl", "may not be written", "this user")
 
 
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 200 kB."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int, request: pytest.FixtureRequest) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(2000)]
     path = write_input(tmp_path, "a.jsonl", rows)
     with open_corpus([path]) as corpus:
         list(corpus.scan())
-        request.getfixturevalue("small_disk")
+        request.getfixturevalue("full_disk")
         with pytest.raises(OutputError) as caught:
             corpus.copy(full_mask(corpus), str(tmp_path / f"o{suffix}"), threads=threads)
     assert says(caught.value, "the disk is full or a limit is reached; free some space")

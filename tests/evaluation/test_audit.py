@@ -194,7 +194,7 @@ def test_a_larger_sample_contains_a_smaller_one_in_any_order_of_documents() -> N
             corpus_of(data), recipe=SETS.changed(threshold=threshold), candidate_rule="0.1", sample=sample, seed=seed
         )
         sides = zip(found.left.tolist(), found.right.tolist(), strict=True)
-        return [frozenset(map(found.material.id, pair)) for pair in sides]
+        return [frozenset(map(found.reader.id, pair)) for pair in sides]
 
     pairs = drawn(DATA, 40)
     # The first of equal texts stands for both, so copies stay behind their originals.
@@ -242,7 +242,7 @@ def test_notes_state_missing_unsure_and_unused_labels() -> None:
 def test_a_session_asks_the_drawn_pairs_in_order_and_shows_the_figures(tmp_path: Path) -> None:
     sample, path = draw(25), tmp_path / "audit.db"
     with LabelStore(path) as store:
-        index = LabelIndex(store, sample.material)
+        index = LabelIndex(store, sample.reader)
         queue = SampleQueue(sample, index)
         session = Session(index, queue)
         asked: list[Pair] = []

@@ -317,7 +317,10 @@ def test_a_page_of_all_recipes_fits_and_scrolls(tmp_path: Path) -> None:
         assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#best .scroll'))")
         long = page.locator("#all .tall")
         assert long.evaluate("box => box.scrollHeight > box.clientHeight")
-        assert "24px" in long.evaluate("box => getComputedStyle(box).backgroundSize")
+        shadow = "box => Number(getComputedStyle(box, '::after').opacity)"
+        assert long.evaluate(shadow) > 0.9
+        long.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+        page.wait_for_function(f"box => ({shadow})(box) < 0.1", arg=long.element_handle())
         # A chip has the colour and the shape of its points, and no other chip has both.
         chips = page.locator(".legend span").evaluate_all(
             "all => all.map(one => [one.className, one.style.background])"

@@ -51,7 +51,7 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
     """
     held = [set(extract_features(texts, recipe).features.tolist()) for texts in singly(made)]
     asking = [set(extract_features(one, recipe).features.tolist()) for one in map(column, texts)]
-    counts, by = made.counts, MatchRule.of(recipe).rule
+    counts, by = made.counts, MatchRule.from_recipe(recipe).rule
     shift = 64 - (len(counts).bit_length() - 1)
 
     def prefix(features: set[int], size: int) -> set[int]:
@@ -91,7 +91,7 @@ def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: t
         if not old:
             return
         (part,) = index.manifest.segments
-        made = Segment(index.path, part, MatchRule.of(recipe), np.empty(0, np.int64))
+        made = Segment(index.path, part, MatchRule.from_recipe(recipe), np.empty(0, np.int64))
         places, documents = made.candidates(extract_features(pa.array(new, pa.large_string()), recipe))
         found = set(zip(places.tolist(), documents.tolist(), strict=True))
         assert len(found) == len(places)

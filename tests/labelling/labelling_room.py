@@ -1,4 +1,4 @@
-"""Small corpora, stores and sessions for the tests of labelling, and requests to a page that is really served."""
+"""Small corpora, stores and sessions for the tests of labelling, and requests to a served page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from neardup.documents import corpus_of
 from neardup.labelling.index import LabelIndex
-from neardup.labelling.queue import FixedQueue, LabelQueue, Question
+from neardup.labelling.queue import FixedQueue, Question
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore
 from neardup.pages.documents import DocumentReader
@@ -29,8 +29,8 @@ TEXTS = {
 PAIRS = (("a1", "a2"), ("b1", "b2"), ("c1", "c2"), ("a1", "b1"), ("b1", "c1"))
 
 
-def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None = None) -> DocumentReader:
-    """Return documents in memory."""
+def reader_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None = None) -> DocumentReader:
+    """A reader of documents in memory."""
     texts = TEXTS if texts is None else texts
     columns = {"id": list(texts), "text": list(texts.values())}
     if titles is not None:
@@ -38,16 +38,8 @@ def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | No
     return DocumentReader.from_corpus(corpus_of(columns))
 
 
-def fixed(known: LabelIndex, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedQueue:
-    """Return a chooser that asks pairs of ids."""
-    asked = [
-        Question(known.material.position(one), known.material.position(other), "sample", 0.5) for one, other in pairs
-    ]
-    return FixedQueue(known, asked, measure="jaccard(words:3)")
-
-
 class Room:
-    """A store, its documents and a session that asks ``PAIRS``, or other pairs of other texts."""
+    """A store, its documents and a session with ``PAIRS``, or other pairs of other texts."""
 
     def __init__(
         self,
@@ -59,9 +51,11 @@ class Room:
         **options: Any,
     ) -> None:
         self.store = LabelStore(path)
-        self.known = LabelIndex(self.store, material_of(texts, titles))
-        self.chooser: LabelQueue = fixed(self.known, pairs)
-        self.session = Session(self.known, self.chooser, **options)
+        self.index = LabelIndex(self.store, reader_of(texts, titles))
+        position = self.index.reader.position
+        questions = [Question(position(one), position(other), "sample", 0.5) for one, other in pairs]
+        self.queue = FixedQueue(self.index, questions, measure="jaccard(words:3)")
+        self.session = Session(self.index, self.queue, **options)
 
     def __enter__(self) -> Room:
         return self
@@ -71,7 +65,7 @@ class Room:
 
 
 class Reply(NamedTuple):
-    """What a server said."""
+    """A reply of the server."""
 
     status: int
     headers: dict[str, str]
@@ -83,7 +77,7 @@ class Reply(NamedTuple):
 
 
 class Browser:
-    """Asks as a browser would, and can be told to lie."""
+    """Sends requests as a browser would, with any headers."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -98,19 +92,19 @@ class Browser:
         return reply
 
     def get(self, path: str, **headers: str) -> Reply:
-        """Ask for a page."""
-        return self._ask(path, None, {"Cookie": self.cookie}, headers)
+        """Request a page."""
+        return self._request(path, None, {"Cookie": self.cookie}, headers)
 
     def post(self, path: str, sent: Any, **headers: str) -> Reply:
-        """Ask for an action; a header that is given as an empty text is left out."""
+        """Request an action; empty headers are left out."""
         usual = {"Cookie": self.cookie, "Origin": self.home, "Content-Type": "application/json"}
-        return self._ask(path, sent if isinstance(sent, bytes) else json.dumps(sent).encode(), usual, headers)
+        return self._request(path, sent if isinstance(sent, bytes) else json.dumps(sent).encode(), usual, headers)
 
-    def _ask(self, path: str, body: bytes | None, usual: dict[str, str], headers: dict[str, str]) -> Reply:
-        given = usual | {name.replace("_", "-"): value for name, value in headers.items()}
-        kept = {name: value for name, value in given.items() if value}
+    def _request(self, path: str, body: bytes | None, usual: dict[str, str], headers: dict[str, str]) -> Reply:
+        merged = usual | {name.replace("_", "-"): value for name, value in headers.items()}
+        sent_headers = {name: value for name, value in merged.items() if value}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         with closing(connection):
-            connection.request("GET" if body is None else "POST", path, body, kept)
-            found = connection.getresponse()
-            return Reply(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+            connection.request("GET" if body is None else "POST", path, body, sent_headers)
+            reply = connection.getresponse()
+            return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())

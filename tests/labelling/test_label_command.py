@@ -1,4 +1,4 @@
-"""``neardup label`` as a process, from its link to its end, and what it does with tables."""
+"""``neardup label``: a session as a process, tables, agreement, refused options."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store with labels of two."""
+    """A store with labels of two labellers."""
     path = tmp_path / "labels.db"
     with LabelStore(path) as made:
-        said = [Judgement(pair, "anna", answer) for pair, answer in ANSWERS.items()]
-        said += [Judgement(("a1", "a2"), "bob", "same"), Judgement(("c1", "c2"), "bob", "same")]
-        made.record(said)
+        made.record([Judgement(pair, "anna", answer) for pair, answer in ANSWERS.items()])
+        made.record([Judgement(("a1", "a2"), "bob", "same"), Judgement(("c1", "c2"), "bob", "same")])
     return path
 
 
@@ -57,20 +56,19 @@ def refused(*arguments: str | Path) -> str:
     return last.removeprefix("neardup: ")
 
 
-def test_a_corpus_without_documents_is_refused_and_leaves_no_store(tmp_path: Path) -> None:
+def test_refused_commands_leave_no_store(corpus: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    told = refused(empty, "--store", tmp_path / "labels.db")
-    assert says(told, "no documents", "nothing to ask", "name the files")
-    assert list(tmp_path.iterdir()) == [empty]
-
-
-def test_a_store_in_a_folder_that_is_not_there_is_refused(corpus: Path, tmp_path: Path) -> None:
+    message = refused(empty, "--store", tmp_path / "labels.db")
+    assert says(message, "no documents", "nothing to label", "name other files")
     assert "nowhere" in refused(corpus, "--store", tmp_path / "nowhere" / "labels.db")
+    refused(corpus, "--store", "new.db", "--port", "70000")
+    assert "is missing or empty" in refused(corpus, "--store", "missing.db", "--agreement")
+    assert {path.name for path in tmp_path.iterdir()} == {empty.name, corpus.name}
 
 
 class Running:
-    """The command, serving."""
+    """The command as a process that serves the page."""
 
     def __init__(self, *arguments: str | Path) -> None:
         command = [sys.executable, "-m", "neardup", "label", *map(str, arguments), "--no-browser"]
@@ -82,22 +80,22 @@ class Running:
             text=True,
             env=os.environ | {"PYTHONUTF8": "1"},
         )
-        self.said = ""
-        found = None
+        self.messages = ""
+        link = None
         assert self.process.stderr is not None
-        while not found:
+        while not link:
             line = self.process.stderr.readline()
-            assert line, self.said
-            self.said += line
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=\S+", line)
-        self.browser = Browser(int(found[1]))
-        assert self.browser.enter(found[0]).status == 200
+            assert line, self.messages
+            self.messages += line
+            link = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=\S+", line)
+        self.browser = Browser(int(link[1]))
+        assert self.browser.enter(link[0]).status == 200
 
     def ask(self, path: str, **sent: object) -> dict[str, object]:
         reply = self.browser.post(path, {"labeller": "anna"} | sent)
         assert reply.status == 200, reply.body
-        found: dict[str, object] = reply.json
-        return found
+        state: dict[str, object] = reply.json
+        return state
 
     def end(self, number: int | None = None) -> str:
         if number is not None:
@@ -105,7 +103,7 @@ class Running:
         out, err = self.process.communicate(timeout=300)
         assert out == ""
         assert self.process.returncode == 0, err
-        return self.said + err
+        return self.messages + err
 
     def __enter__(self) -> Running:
         return self
@@ -116,8 +114,7 @@ class Running:
             self.process.communicate()
 
 
-def test_a_session_from_link_to_end(corpus: Path) -> None:
-    """A kill -9 behind an answer loses nothing, and the next session goes on and ends by Ctrl-C."""
+def test_a_killed_session_loses_no_answer_and_the_next_one_continues(corpus: Path) -> None:
     arguments = (corpus, "--store", "labels.db", "--candidate-rule", "jaccard(words:2) >= 0.05", "--vector", "cheap")
     with Running(*arguments) as running:
         pair = running.ask("/api/state")["pair"]
@@ -128,20 +125,20 @@ def test_a_session_from_link_to_end(corpus: Path) -> None:
         running.process.communicate()
     assert majority_labels("labels.db") == [(*pair["ids"], 1)]
     with Running(*arguments, "--labeller", "anna") as running:
-        again = running.browser.post("/api/state", {}).json
-        assert again["labeller"] == "anna"
-        assert again["progress"]["mine"]["same"] == 1
-        assert again["pair"] == shown
-        running.ask("/api/answer", pair=again["pair"]["ids"], answer="different")
-        said = running.end(signal.SIGINT)
-    assert "label at http://127.0.0.1:" in said
-    (given,) = (line for line in said.splitlines() if "given" in line)
-    assert says(given, "1 label given", "labels.db now has 2:", "1 same, 1 different", "0 unsure")
+        state = running.browser.post("/api/state", {}).json
+        assert state["labeller"] == "anna"
+        assert state["progress"]["mine"]["same"] == 1
+        assert state["pair"] == shown
+        running.ask("/api/answer", pair=state["pair"]["ids"], answer="different")
+        messages = running.end(signal.SIGINT)
+    assert "label at http://127.0.0.1:" in messages
+    (summary,) = (line for line in messages.splitlines() if "given" in line)
+    assert says(summary, "1 label given", "labels.db now has 2:", "1 same, 1 different", "0 unsure")
 
 
 @pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="two more processes; make test-long runs them")
 @pytest.mark.parametrize("ending", ["browser", "SIGTERM"])
-def test_a_session_may_end_in_other_ways(corpus: Path, ending: str) -> None:
+def test_a_session_ends_from_the_browser_and_by_a_signal(corpus: Path, ending: str) -> None:
     with Running(corpus, "--store", "labels.db", "--pairs", "1", "--vector", "cheap") as running:
         pair = running.ask("/api/state")["pair"]
         assert isinstance(pair, dict)
@@ -151,7 +148,7 @@ def test_a_session_may_end_in_other_ways(corpus: Path, ending: str) -> None:
         assert "1 label given" in running.end(signal.SIGTERM if ending == "SIGTERM" else None)
 
 
-def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
+def test_labels_are_exported_and_imported(corpus: Path, store: Path, tmp_path: Path) -> None:
     result = neardup(corpus, "--store", store, "--export", "labels.csv")
     assert result.stderr == "neardup: 2 rows written to labels.csv; left out: 0 unsure, 1 tied\n"
     assert Path("labels.csv").read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,1,1,0,0\n"
@@ -172,11 +169,9 @@ def test_agreement_is_printed(corpus: Path, store: Path) -> None:
     with LabelStore("new.db"):
         pass
     assert "No two labellers" in neardup(corpus, "--store", "new.db", "--agreement").stdout
-    assert "does not exist" in refused(corpus, "--store", "missing.db", "--agreement")
-    assert not Path("missing.db").exists()
 
 
-def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: Path, tmp_path: Path) -> None:
+def test_unusable_options_are_refused(corpus: Path, store: Path, tmp_path: Path) -> None:
     base = (corpus, "--store", store)
     wrong = {
         ("--port", "70000"): "--port '70000' is not a whole number from 0 to 65,535",
@@ -184,7 +179,7 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         ("--pairs", "0"): "--pairs '0' is not a whole number from 1 on",
         ("--shared", "2"): "--shared '2' is not a number from 0 to 1",
         ("--seed", "-1"): "--seed '-1' is not",
-        ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is no measure of feature sets",
+        ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is not a measure of feature sets",
         ("--vector", "nonsense"): "vector: 'nonsense' is not known",
         ("--labeller", " "): "labeller ' ' is not a valid name",
         ("--each",): "--each belongs to --export FILE",
@@ -200,11 +195,6 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         assert message in refused(*base, *options), options
     neardup(*base, "--export", "labels.csv")
     assert "exists" in refused(*base, "--export", "labels.csv")
-
-
-def test_what_is_refused_leaves_no_store_behind(corpus: Path) -> None:
-    refused(corpus, "--store", "new.db", "--port", "70000")
-    assert not Path("new.db").exists()
 
 
 def test_another_corpus_is_refused(corpus: Path, store: Path) -> None:

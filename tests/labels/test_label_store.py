@@ -1,4 +1,4 @@
-"""The store of labels: what is on the disk, what is taken back, who is kept out."""
+"""The label store: what is on the disk after a kill, undo and history, other files, several users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "labels.db"
 
 
-def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
+def test_a_recorded_label_survives_a_kill(path: Path) -> None:
     code = (
         "import os, sys; from neardup.labels.store import *; store = LabelStore(sys.argv[1]);"
         "store.record([Judgement(('a', 'b'), 'anna', 'same')]); print('done', flush=True); sys.stdin.read()"
@@ -44,7 +44,7 @@ def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
         assert store.labels == {AB: {"anna": "same"}}
 
 
-def test_two_processes_see_each_other(path: Path) -> None:
+def test_two_connections_see_each_others_labels(path: Path) -> None:
     with LabelStore(path) as one, LabelStore(path) as other:
         before = other.version
         assert other.version == before
@@ -56,7 +56,7 @@ def test_two_processes_see_each_other(path: Path) -> None:
         assert majority_labels(path) == []
 
 
-def test_a_batch_is_stored_whole_or_not_at_all(path: Path) -> None:
+def test_a_batch_is_stored_completely_or_not_at_all(path: Path) -> None:
     with LabelStore(path) as store:
         with pytest.raises(StoreError, match="cannot be used"):
             store.record([judged(AB), judged(AC, answer="nonsense")])
@@ -65,13 +65,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(path: Path) -> None:
         assert store.labels == {}
 
 
-def use(place: Path) -> None:
-    with LabelStore(place) as store:
-        store.record([judged(AB)])
-        len(store.labels)
-
-
-def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_refused_and_stay_unchanged(tmp_path: Path) -> None:
     text, other, newer, damaged = (tmp_path / name for name in ("text.db", "other.db", "newer.db", "damaged.db"))
     text.write_text("id1,id2,label\n")
     with sqlite3.connect(other) as connection:
@@ -87,38 +81,38 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     data[4096:] = b"\x55" * (len(data) - 4096)
     damaged.write_bytes(data)
     wrong = {
-        text: "no SQLite file",
-        other: "no label store",
+        text: "not a SQLite file",
+        other: "not a label store",
         newer: "format 7",
         tmp_path: "is a folder",
         damaged: "damaged",
-        tmp_path / "none" / "labels.db": "no folder",
+        tmp_path / "none" / "labels.db": "not a folder",
     }
     for place, message in wrong.items():
         before = place.read_bytes() if place.is_file() else None
-        with pytest.raises(StoreError, match=message):
-            use(place)
+        with pytest.raises(StoreError, match=message), LabelStore(place) as store:
+            store.record([judged(AB)])
         assert (place.read_bytes() if place.is_file() else None) == before
-    with pytest.raises(StoreError, match="does not exist"):
+    with pytest.raises(StoreError, match="is missing or empty"):
         majority_labels(tmp_path / "missing.db")
-    with pytest.raises(StoreError, match="no SQLite file"):
+    with pytest.raises(StoreError, match="not a SQLite file"):
         majority_labels(text)
 
 
-def test_a_log_without_its_store_is_not_thrown_away(path: Path) -> None:
+def test_a_log_without_its_store_is_refused_and_kept(path: Path) -> None:
     store = LabelStore(path)
     store.record([judged(AB)])
     log = path.with_name("labels.db-wal").read_bytes()
     store.close()
     path.unlink()
     path.with_name("labels.db-wal").write_bytes(log)
-    with pytest.raises(StoreError, match="labels in it"):
+    with pytest.raises(StoreError, match="with labels of it exists"):
         LabelStore(path)
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
     path.touch()
-    with pytest.raises(StoreError, match="does not exist"):
+    with pytest.raises(StoreError, match="is missing or empty"):
         majority_labels(path)
     with LabelStore(path) as store:
         store.record([judged(AB)])
@@ -126,28 +120,30 @@ def test_an_empty_file_becomes_a_store(path: Path) -> None:
 
 
 class Twin:
-    """What a store should say, from the history alone."""
+    """The labels of a store, from the history alone."""
 
     def __init__(self) -> None:
-        self.done: list[tuple[str, tuple[str, str], str]] = []
+        self.history: list[tuple[str, tuple[str, str], str]] = []
 
     def undo(self, labeller: str) -> tuple[str, str] | None:
-        for at in reversed(range(len(self.done))):
-            if self.done[at][0] == labeller:
-                return self.done.pop(at)[1]
+        for at in reversed(range(len(self.history))):
+            if self.history[at][0] == labeller:
+                return self.history.pop(at)[1]
         return None
 
     def labels(self) -> dict[tuple[str, str], dict[str, str]]:
         found: dict[tuple[str, str], dict[str, str]] = {}
-        for labeller, pair, answer in self.done:
+        for labeller, pair, answer in self.history:
             if answer != "skip":
                 found.setdefault(pair, {})[labeller] = answer
         return found
 
     def skipped(self, labeller: str) -> list[tuple[str, str]]:
         labels = self.labels()
-        places = {pair: at for at, (name, pair, answer) in enumerate(self.done) if (name, answer) == (labeller, "skip")}
-        return sorted((pair for pair in places if labeller not in labels.get(pair, {})), key=places.__getitem__)
+        last = {
+            pair: at for at, (name, pair, answer) in enumerate(self.history) if (name, answer) == (labeller, "skip")
+        }
+        return sorted((pair for pair in last if labeller not in labels.get(pair, {})), key=last.__getitem__)
 
 
 STEPS = st.lists(
@@ -162,7 +158,7 @@ STEPS = st.lists(
 
 @settings(max_examples=15)  # each step is flushed to the disk
 @given(steps=STEPS, reopened=st.booleans())
-def test_the_store_is_its_history(
+def test_labels_follow_from_the_history_of_answers(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, str], str]], reopened: bool
 ) -> None:
     place = tmp_path_factory.mktemp("store") / "labels.db"
@@ -175,7 +171,7 @@ def test_the_store_is_its_history(
                 assert (last.pair if last else None) == twin.undo(labeller)
             else:
                 store.record([judged(pair, labeller, answer)])
-                twin.done.append((labeller, pair, answer))
+                twin.history.append((labeller, pair, answer))
         if reopened:
             store.close()
             store = LabelStore(place)

@@ -1,4 +1,4 @@
-"""Labels: read from every form they come in, held to plain sets, and refused in one sentence."""
+"""Labels: read from all formats, equal to plain sets, with warnings, and refused with a message."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
 
 
-def judged(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
-    """What the labels say of every pair."""
+def pair_labels(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
+    """The label of every pair."""
     left, right = np.triu_indices(len(names), 1)
     verdicts = labels.pair_labels(left.astype(np.int64), right.astype(np.int64)).tolist()
     return {(names[i], names[j]): v for i, j, v in zip(left.tolist(), right.tolist(), verdicts, strict=True)}
 
 
-def said(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
-    """Only what is labelled."""
-    return {pair: verdict for pair, verdict in judged(labels, names).items() if verdict != UNLABELLED}
+def labelled_pairs(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
+    """The labels of the labelled pairs."""
+    return {pair: verdict for pair, verdict in pair_labels(labels, names).items() if verdict != UNLABELLED}
 
 
 EXPECTED = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE, ("d", "e"): DUPLICATE}
@@ -53,44 +53,44 @@ EXPECTED = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE, ("d", "e"): DUPLIC
         ),
     ],
 )
-def test_files_of_pairs(tmp_path: Path, name: str, content: str) -> None:
+def test_pairs_are_read_from_files(tmp_path: Path, name: str, content: str) -> None:
     plain, packed = tmp_path / name, tmp_path / f"{name}.gz"
     plain.write_text(content, "utf-8")
     packed.write_bytes(gzip.compress(content.encode()))
     for path in (plain, packed):
-        assert said(read_labels(path, NAMES)) == EXPECTED
+        assert labelled_pairs(read_labels(path, NAMES)) == EXPECTED
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        ROWS,
-        pd.DataFrame(ROWS, columns=["id1", "id2", "label"]),
-        {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "level": [3, 0.0, 1]},
-    ],
-)
-def test_tables_of_pairs(source: Any) -> None:
-    assert said(read_labels(source, NAMES)) == EXPECTED
+def test_pairs_are_read_from_memory() -> None:
+    lists = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "level": [3, 0.0, 1]}
+    for source in (ROWS, pd.DataFrame(ROWS, columns=["id1", "id2", "label"]), lists):
+        assert labelled_pairs(read_labels(source, NAMES)) == EXPECTED
 
 
-def test_levels_complete_lists_and_named_columns() -> None:
-    assert said(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == NON_DUPLICATE
-    complete = judged(read_labels(ROWS, NAMES, complete=True))
+def test_levels_complete_lists_and_label_columns() -> None:
+    (warning,) = [text for text in read_labels(ROWS, NAMES, positive=2).warnings if "levels" in text]
+    assert says(warning, "at or above 2 ", "duplicates", "positive")
+    assert not [text for text in read_labels(ROWS[:2], NAMES).warnings if "levels" in text]
+    assert labelled_pairs(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == NON_DUPLICATE
+    complete = pair_labels(read_labels(ROWS, NAMES, complete=True))
     assert set(complete.values()) == {DUPLICATE, NON_DUPLICATE}
     assert [pair for pair, verdict in complete.items() if verdict == DUPLICATE] == [("a", "b"), ("d", "e")]
-    assert said(read_labels([("a", "b"), ("e", "d")], NAMES, complete=True)) == complete
+    assert labelled_pairs(read_labels([("a", "b"), ("e", "d")], NAMES, complete=True)) == complete
     table = {"id1": ["a", "b"], "id2": ["b", "c"], "label": [1, 1], "mine": [0, 1]}
-    assert said(read_labels(table, NAMES, label_column="mine")) == {("a", "b"): NON_DUPLICATE, ("b", "c"): DUPLICATE}
+    assert labelled_pairs(read_labels(table, NAMES, label_column="mine")) == {
+        ("a", "b"): NON_DUPLICATE,
+        ("b", "c"): DUPLICATE,
+    }
 
 
-def test_only_some_rows(tmp_path: Path) -> None:
+def test_only_selects_rows(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\nx,y,1,\n")
     expected = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE}
-    assert said(read_labels(path, NAMES, only="split=train")) == expected
-    assert said(read_labels(path, NAMES, only=" split = train ")) == expected
+    assert labelled_pairs(read_labels(path, NAMES, only="split=train")) == expected
+    assert labelled_pairs(read_labels(path, NAMES, only=" split = train ")) == expected
     table = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "label": [1, 0, 1], "kept": [True, True, False]}
-    assert said(read_labels(table, NAMES, only="kept=1")) == expected
+    assert labelled_pairs(read_labels(table, NAMES, only="kept=1")) == expected
     broken = tmp_path / "b.csv"
     broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
     with pytest.raises(InputError) as caught:
@@ -98,13 +98,13 @@ def test_only_some_rows(tmp_path: Path) -> None:
     assert says(caught.value, "line 4", "label 'maybe'", "no answer")
 
 
-def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
+def test_clusters_are_read_from_a_file_and_a_column(tmp_path: Path) -> None:
     path = tmp_path / "clusters.csv"
     path.write_text("cluster,id\nx,a\ny,b\nx,c\ny,d\n")
     given = read_labels(path, NAMES)
     column = cluster_labels(["x", "y", "x", "y", None], NAMES, "column 'c'")
-    assert judged(given) == judged(column)
-    assert [pair for pair, verdict in judged(given).items() if verdict == DUPLICATE] == [("a", "c"), ("b", "d")]
+    assert pair_labels(given) == pair_labels(column)
+    assert [pair for pair, verdict in pair_labels(given).items() if verdict == DUPLICATE] == [("a", "c"), ("b", "d")]
     assert (given.duplicates, given.different_pairs, given.groups, given.complete) == (2, 8, 3, True)
     assert says(column.warnings[0], "1 of 5 documents", "no cluster", "column 'c'")
     assert says(given.warnings[0], "1 of 5 documents", "no cluster", str(path))
@@ -117,7 +117,7 @@ pairs = st.lists(
 
 
 @given(pairs, st.booleans())
-def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], complete: bool) -> None:
+def test_labels_and_groups_equal_plain_sets(rows: list[tuple[int, int, bool]], complete: bool) -> None:
     names = [str(i) for i in range(8)]
     truth = {(min(i, j), max(i, j)): duplicate for i, j, duplicate in rows}
     try:
@@ -127,7 +127,7 @@ def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], compl
         return
     if labels is None:
         return
-    verdicts = {(int(i), int(j)): verdict for (i, j), verdict in judged(labels, names).items()}
+    verdicts = {(int(i), int(j)): verdict for (i, j), verdict in pair_labels(labels, names).items()}
     rest = NON_DUPLICATE if complete else UNLABELLED
     assert verdicts == {
         pair: (DUPLICATE if truth[pair] else NON_DUPLICATE) if pair in truth else rest
@@ -149,7 +149,7 @@ def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], compl
         assert labels.pair_groups(np.array([i]), np.array([j])).tolist() == [expected]
 
 
-def test_warnings() -> None:
+def test_few_computed_and_unknown_labels_bring_warnings() -> None:
     names = [f"d{i}" for i in range(300)]
     many = [(names[2 * i], names[2 * i + 1], 1) for i in range(60)] + [(names[i], names[299], 0) for i in range(60)]
     assert read_labels(many, names).warnings == ()
@@ -200,7 +200,7 @@ def test_warnings() -> None:
         (7, {}, ("int cannot be read",)),
     ],
 )
-def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_unusable_rows_are_refused(rows: Any, options: dict[str, Any], words: tuple[str, ...]) -> None:
     with pytest.raises(NeardupError) as refused:
         read_labels(rows, NAMES, **options)
     assert says(refused.value, *words)
@@ -222,7 +222,7 @@ def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) ->
         ("l.csv.gz", b"id1,id2,label\n", ("cannot be read",)),
     ],
 )
-def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...]) -> None:
+def test_unusable_files_are_refused(tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...]) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -231,16 +231,16 @@ def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: 
     assert says(refused.value, *words)
 
 
-def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -> None:
+def test_a_label_means_the_same_to_every_reader(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     path.write_text("id1,id2,label\na,b,Same\na,c,0\nb,c,?\nd,e,yes\na,d,\nb,d, \nb,a,1\n")
     labels = read_labels(path, NAMES)
-    assert said(labels) == EXPECTED
+    assert labelled_pairs(labels) == EXPECTED
     assert [warning.partition(" of ")[0] for warning in labels.warnings[:2]] == ["2", "1"]
     votes = read_votes(path, positions_by_id(NAMES))
     assert [NAMES[i] + NAMES[j] + answer[0] for i, j, answer in votes] == ["abs", "acd", "bcu", "des", "bas"]
-    taken = read_answers(path, labeller="anna")
-    assert [(*pair, answer) for pair, _, answer in taken.rows] == [
+    answers = read_answers(path, labeller="anna")
+    assert [(*pair, answer) for pair, _, answer in answers.rows] == [
         *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
     ]
-    assert taken.empty == 2
+    assert answers.empty == 2

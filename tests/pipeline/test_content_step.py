@@ -52,12 +52,12 @@ class Letters:
 
 def facts_of(result: nd.Result) -> dict[str, Any]:
     summary = result.summary
-    counted = ("documents", "kept", "exact_copies", "families", "pairs", "text_bytes", "bytes_saved", "undecidable")
+    names = ("documents", "kept", "exact_copies", "families", "pairs", "text_bytes", "bytes_saved", "undecidable")
     return {
         "kept": result.kept,
         "dropped": list(result.dropped),
         "pairs": list(result.pairs),
-        **{name: summary[name] for name in counted},
+        **{name: summary[name] for name in names},
     }
 
 

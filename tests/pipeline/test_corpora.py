@@ -104,17 +104,17 @@ def tokens(text: str, normalizer: str) -> Iterator[str]:
 
 def grams(text: str, features: str, normalizer: str) -> set[Any]:
     """The features of a text."""
-    wanted = Recipe(features=features).parsed_features
+    parsed = Recipe(features=features).parsed_features
     units: Any = list(tokens(text, normalizer))
-    if wanted.kind == "qgrams":
+    if parsed.kind == "qgrams":
         units = ("" if normalizer == "compact" else " ").join(units)
-    n = wanted.n
+    n = parsed.n
     found = [
         units[i : i + n] if isinstance(units, str) else " ".join(units[i : i + n]) for i in range(len(units) - n + 1)
     ]
     if units and not found:
         found = [units if isinstance(units, str) else " ".join(units)]
-    if not wanted.multiset:
+    if not parsed.multiset:
         return set(found)
     return {(gram, repeat) for gram, count in Counter(found).items() for repeat in range(count)}
 
@@ -156,7 +156,7 @@ def dedup(corpus: str, **options: Any) -> nd.Result:
 
 @pytest.mark.parametrize(
     ("corpus", "features", "normalizer", "measure", "threshold", "floor"),
-    [(*run, *asked) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for asked in measures],
+    [(*run, *rule) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for rule in measures],
 )
 def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     corpus: str,
@@ -184,10 +184,10 @@ def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     assert len(result.pairs) == len(expected)
     # A document without a pair stays and matters to no other.
     paired = sorted({document for pair in expected for document in pair})
-    gone = naive.keepers(len(names), expected, paired)
+    keepers = naive.keepers(len(names), expected, paired)
     dropped = {(drop.id, drop.keeper, drop.similarity) for drop in result.dropped}
-    assert dropped == {(names[d], names[keeper], s) for d, (keeper, s) in gone.items()}
-    assert result.kept == [name for d, name in enumerate(names) if d not in gone]
+    assert dropped == {(names[d], names[keeper], s) for d, (keeper, s) in keepers.items()}
+    assert result.kept == [name for d, name in enumerate(names) if d not in keepers]
     # Where there are too many pairs to find them all, the verdicts are the same.
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
     short = nd.dedup(table, **options, pairs_per_document=0)
@@ -213,23 +213,6 @@ def test_pairs_are_those_of_the_exact_files(corpus: str, threshold: float) -> No
     }
     result = dedup(corpus, features="words:5", measure="jaccard", threshold=threshold)
     assert {frozenset((p.left, p.right)): f"{p.similarity:.6f}" for p in result.pairs} == expected
-
-
-@pytest.mark.parametrize("normalizer", ["words", "whitespace"])
-def test_cornell_pairs_are_its_ten(normalizer: str) -> None:
-    ten = {frozenset((row["id1"], row["id2"])) for row in rows("cornell/pairs.csv")}
-    result = dedup("cornell", features="words:3", normalize=normalizer, measure="jaccard", threshold=0.5)
-    assert {frozenset((p.left, p.right)) for p in result.pairs if p.similarity > 0.5} == ten
-
-
-def test_cornell_values_are_those_of_its_exact_file() -> None:
-    # The program splits on single spaces and keeps the empty token between two of them.
-    names = list(texts("cornell"))
-    split = [" ".join(token or "<empty>" for token in text.strip().split(" ")) for text in texts("cornell").values()]
-    result = nd.dedup(split, features="words:3", normalize="whitespace", measure="jaccard", threshold=0.0001)
-    found = {frozenset((names[p.left], names[p.right])): f"{p.similarity:.6f}" for p in result.pairs}
-    expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in rows("cornell/exact_jaccard_all_pairs.csv")}
-    assert found == {pair: value for pair, value in expected.items() if float(value) > 0}
 
 
 @pytest.fixture(scope="session")

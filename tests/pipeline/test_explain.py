@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
+import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,44 +38,18 @@ RECIPES = st.builds(
 )
 
 
-def plain_features(text: str, n: int, multiset: bool) -> set[Any]:
-    """The features of ASCII text, written once more: of a multiset, (gram, i) for the i-th repeat."""
-    words = re.findall(r"\w+", text.lower())
-    n = min(n, len(words)) or 1
-    grams = [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
-    if not multiset:
-        return set(grams)
-    seen: Counter[str] = Counter()
-    features = set()
-    for gram in grams:
-        features.add((gram, seen[gram]))
-        seen[gram] += 1
-    return features
-
-
-def plain_measures(left: set[Any], right: set[Any]) -> dict[str, float]:
-    a, b, o = len(left), len(right), len(left & right)
-    distance = {"euclidean": math.sqrt(len(left ^ right))}
-    if not a or not b:
-        return dict.fromkeys(SET_MEASURES, 0.0) | distance
-    return {
-        "jaccard": o / len(left | right),
-        "overlap": o / max(a, b),
-        "dice": 2 * o / (a + b),
-        "cosine": o / math.sqrt(a * b),
-        "containment": o / min(a, b),
-        "extended_jaccard": o / len(left | right),
-    } | distance
+def plain_measures(o: int, a: int, b: int) -> dict[str, float]:
+    similarities = {name: naive.similarity(name, o, a, b) if a and b else 0.0 for name in SET_MEASURES}
+    return similarities | {"euclidean": math.sqrt(a + b - 2 * o)}
 
 
 @given(n=st.sampled_from([1, 2, 3, 5]), multiset=st.booleans(), left=WORDS, right=WORDS)
 def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: str, right: str) -> None:
     recipe = Recipe(features=f"words:{n}" + ":multiset" * multiset, threshold=0.6)
     why = explain(left, right, recipe)
-    sets = plain_features(left, n, multiset), plain_features(right, n, multiset)
-    assert why.sizes == (len(sets[0]), len(sets[1]))
-    assert why.shared == len(sets[0] & sets[1])
-    assert why.measures == pytest.approx(plain_measures(*sets), abs=1e-12)
+    a, b = (naive.grams(text, "words", "words", n, multiset) for text in (left, right))
+    assert (why.shared, why.sizes) == (len(a & b), (len(a), len(b)))
+    assert why.measures == pytest.approx(plain_measures(len(a & b), len(a), len(b)), abs=1e-12)
     assert why.match == (why.measures["jaccard"] >= 0.6)
 
 
@@ -159,6 +131,33 @@ def test_texts_of_every_script_are_compared(left: str, right: str, shared: int) 
 
 
 @pytest.mark.parametrize(
+    ("pointed", "plain"),
+    [
+        (
+            "قَالَ وَزِيرُ الخَارِجِيَّةِ إِنَّ الاجْتِمَاعَ سَيُعْقَدُ يَوْمَ الأَحَـــدِ القَادِمِ فِي مَدِينَةِ جُدَّةَ",
+            "قال وزير الداخلية إن الاجتماع سيعقد يوم الأحد القادم في مدينة جدة",
+        ),
+        (
+            "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ וְהָאָרֶץ הָיְתָה תֹהוּ וָבֹהוּ",
+            "בראשית ברא אדני את השמים ואת הארץ והארץ היתה תהו ובהו",
+        ),
+    ],
+    ids=["arabic", "hebrew"],
+)
+def test_differences_between_pointed_and_plain_texts_are_marked_in_the_original(pointed: str, plain: str) -> None:
+    explanation = explain(pointed, plain, Recipe(features="words:2"))
+    assert [pointed[change.start : change.end] for change in explanation.left_changes] == [pointed.split()[2]]
+    assert [plain[change.start : change.end] for change in explanation.right_changes] == [plain.split()[2]]
+    assert len(explanation.passages) == 2
+    for passage in explanation.passages:
+        (right, *_), left = passage.right, passage.left
+        # Both begin and end with the same words, points and all.
+        assert len(pointed[: left.start].split()) == len(plain[: right.start].split())
+        assert len(pointed[: left.end].split()) == len(plain[: right.end].split())
+        assert pointed[left.end : left.end + 1] in (" ", "")
+
+
+@pytest.mark.parametrize(
     ("recipe", "numbers", "sentences"),
     [
         (
@@ -207,8 +206,8 @@ def test_texts_of_every_script_are_compared(left: str, right: str, shared: int) 
 def test_sentences_state_what_would_reverse_the_verdict(
     recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]
 ) -> None:
-    for said, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
-        assert says(said, *words)
+    for message, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
+        assert says(message, *words)
 
 
 @pytest.mark.parametrize(

@@ -17,24 +17,9 @@ from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
 KINDS = [
-    "words:1",
-    "words:3:multiset",
-    "qgrams:1",
-    "qgrams:4",
-    "qgrams:3:positional",
-    "skips:1:1",
-    "skips:2:1",
-    "skips:3:2:multiset",
-    "clauses",
-    "sentence_words:1",
-    "sentence_words:3",
-    "spots:1:1",
-    "spots:1:2",
-    "spots:2:3:multiset",
-    "terms:2",
-    "terms:3:sentence",
-    "windows:5:2",
-    "checksum:sha1",
+    *("words:1", "words:3:multiset", "qgrams:1", "qgrams:4", "qgrams:3:positional", "skips:1:1", "skips:2:1"),
+    *("skips:3:2:multiset", "clauses", "sentence_words:1", "sentence_words:3", "spots:1:1", "spots:1:2"),
+    *("spots:2:3:multiset", "terms:2", "terms:3:sentence", "windows:5:2", "checksum:sha1"),
 ]
 WORDS = ["the", "a", "is", "there", "cat", "dog", "Fish,", "bird.", "3.14", "e.g.;", "sea!", "\n\n", "(so)", ""]
 TEXTS = st.one_of(

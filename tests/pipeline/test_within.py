@@ -70,8 +70,8 @@ def test_groups_apply_to_a_reference_and_with_little_memory() -> None:
         pairs = found.pairs.to_arrow().to_pylist()
         listed = [(row["left"], row["right"] + 100 * (row["right_from"] == "reference")) for row in pairs]
         assert listed == sorted(expected)
-        gone = naive.keepers(len(table), expected, [*range(100, len(table)), *range(100)])
-        assert [drop.id for drop in found.dropped] == sorted(gone)
+        dropped = naive.keepers(len(table), expected, [*range(100, len(table)), *range(100)])
+        assert [drop.id for drop in found.dropped] == sorted(dropped)
     with pytest.raises(InputError) as caught:
         nd.dedup(new, against=old.drop_columns(["language"]), within="language")
     assert says(caught.value, "language")

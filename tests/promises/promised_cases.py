@@ -11,14 +11,7 @@ from promised_digests import LEARNED_DIGITS
 
 #: Fields of a recipe without an option of their own.
 _RARE_FIELDS = (
-    "antecedents",
-    "clip",
-    "jaccard_floor",
-    "normalize",
-    "num_perm",
-    "recall",
-    "signature",
-    "stop_words",
+    *("antecedents", "clip", "jaccard_floor", "normalize", "num_perm", "recall", "signature", "stop_words"),
     "weights",
 )
 #: The names of options in the cases that are not those of the command line.
@@ -238,7 +231,7 @@ def _questions() -> Iterator[Case]:
             if what == "a pair" or name in ("recipe default", "recipe ddd", "second step edit"):
                 options = choices | {"json": True}
                 yield Case("newswire", f"explain {what}, {name}", "explain", (plain, *two), options, prints="why.json")
-    asked: dict[str, dict[str, Any]] = {
+    queries: dict[str, dict[str, Any]] = {
         "like": {"document": "like.txt", "threshold": 0.6},
         "same": {"document": "same.txt"},
         "unlike": {"document": "unlike.txt"},
@@ -247,7 +240,7 @@ def _questions() -> Iterator[Case]:
         "like, simhash": {"document": "like.txt", "recipe": "simhash", "threshold": 16},
         "second step": {"document": "like.txt", "threshold": 0.5, "second_step": "edit >= 0.8"},
     }
-    for name, options in asked.items():
+    for name, options in queries.items():
         yield Case("newswire", f"query {name}", "query", (plain,), options, {"output": "found.csv"})
     options = {"document": "-", "json": True, "threshold": 0.6}
     yield Case("newswire", "query stdin", "query", (plain,), options, prints="found.jsonl", stdin="like.txt")
@@ -349,8 +342,8 @@ def _learned() -> Iterator[Case]:
     for what, two in (("a pair", SIMILAR_IDS), ("no pair", DIFFERENT_IDS)):
         options = model | {"json": True}
         yield Case("newswire", f"explain {what}, learned", "explain", (plain, *two), options, prints="why.json", **used)
-    asked = model | {"document": "like.txt"}
-    yield Case("newswire", "query learned", "query", (plain,), asked, {"output": "found.csv"}, **used)
+    query = model | {"document": "like.txt"}
+    yield Case("newswire", "query learned", "query", (plain,), query, {"output": "found.csv"}, **used)
     flow = model | {"window": "24h"}
     yield Case("newswire", "replay learned", "replay", (plain,), flow, {"output": "verdicts.csv"}, **used)
     options = model | {"clusters": "family", "recipes": "default", "thresholds": ".5,.7,.9", "json": True}
@@ -411,10 +404,10 @@ def _labelled() -> Iterator[Case]:
     looked: dict[str, Any] = {"sample": 150, "lengths": "3-5", "examples": 0, "json": True}
     yield Case("reuters", "explore", "explore", ("reuters.jsonl",), looked, prints="explored.json")
     yield Case("adzuna", "explore", "explore", ("adzuna.jsonl",), looked, prints="explored.json")
-    asked = {"first": 50, "k": 4}
+    nearest = {"first": 50, "k": 4}
     for corpus in ("adzuna", "saudinews", "r8"):
         files = {"output": "neighbors.csv"}
-        yield Case(corpus, "neighbors", "neighbors", (f"{corpus}.jsonl",), asked, files)
+        yield Case(corpus, "neighbors", "neighbors", (f"{corpus}.jsonl",), nearest, files)
 
 
 CASES = (

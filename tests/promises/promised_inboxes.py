@@ -106,8 +106,8 @@ def sidecars_in(folder: Path) -> list[str]:
         if ".neardup.json" in path.name:
             text = path.read_text("utf-8")
             for one in [json.loads(text)] if path.suffix == ".json" else map(json.loads, text.splitlines()):
-                told = stable({key: value for key, value in one.items() if key != "time"}, JSON_DIGITS)
-                found.append(_line([str(path.relative_to(folder)), told]))
+                evidence = stable({key: value for key, value in one.items() if key != "time"}, JSON_DIGITS)
+                found.append(_line([str(path.relative_to(folder)), evidence]))
     return found
 
 

@@ -22,9 +22,9 @@ KEPT = {"output": "kept.jsonl"}
 
 
 @pytest.fixture
-def desk(tmp_path: Path, corpus_folder: Callable[[str], Path]) -> Path:
+def folder_of_files(tmp_path: Path, corpus_folder: Callable[[str], Path]) -> Path:
     """A folder with good files and bad ones."""
-    folder = tmp_path / "desk"
+    folder = tmp_path / "files"
     folder.mkdir()
     shutil.copy(corpus_folder("newswire") / "newswire.jsonl", folder / NEWS)
     shutil.copy(corpus_folder("newswire") / "labels.csv", folder / "labels.csv")
@@ -58,84 +58,126 @@ def dedup(*inputs: str, **options: Any) -> tuple[str, ...]:
     return line_of("dedup", *inputs, **KEPT | options)
 
 
-#: What is refused, and the words that the sentence has: the value, and what helps.
+#: Refused commands, and the words that the sentence has: the value, and what helps.
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a missing file": (dedup("missing.jsonl"), ("missing.jsonl",)),
     "a folder without documents": (dedup("nothing"), ("nothing", ".jsonl")),
     "a torn file": (dedup("torn.parquet"), ("torn.parquet",)),
+    "a threshold out of range": (dedup(NEWS, threshold=1.5), ("1.5", "(0, 1]")),
+    "a threshold that is no number": (dedup(NEWS, threshold="abc"), ("abc",)),
+    "an unknown recipe": (dedup(NEWS, recipe="nosuch"), ("nosuch", "default")),
     "a recipe that is no TOML": (dedup(NEWS, recipe="bad.toml"), ("bad.toml",)),
     "a recipe with a strange field": (dedup(NEWS, recipe="strange.toml"), ("nonsense",)),
+    "an unknown measure": (dedup(NEWS, measure="nosuch"), ("nosuch", "jaccard")),
+    "unknown features": (dedup(NEWS, features="nosuch:3"), ("nosuch", "words")),
+    "a measure that does not fit": (dedup(NEWS, signature="minhash:64"), ("jaccard", "overlap")),
+    "an output that exists": (dedup(NEWS, output="taken.jsonl"), ("taken.jsonl", "--force")),
+    "an output of no format": (dedup(NEWS, output="kept.xyz"), ("kept.xyz", ".parquet")),
+    "an output in no folder": (dedup(NEWS, output="nowhere/kept.jsonl"), ("nowhere",)),
+    "an output that is an input": (dedup(NEWS, output=NEWS, force=True), (NEWS,)),
+    "one name for two outputs": (dedup(NEWS, duplicates="kept.jsonl"), ("kept.jsonl", "--duplicates")),
+    "no output": (line_of("dedup", NEWS), ("--dry-run",)),
+    "a column that is not there": (dedup(NEWS, text_column="body"), ("body", "--text-column")),
+    "an id column that is not there": (dedup(NEWS, id_column="nid"), ("nid", "--id-column")),
+    "no threads": (dedup(NEWS, threads=0), ("0", "--threads")),
+    "a size that is none": (dedup(NEWS, memory="lots"), ("lots", "2GB")),
     "a broken line where none may be": (dedup("broken.jsonl", strict=True), ("broken.jsonl", "4", "--strict")),
+    "a classifier that is none": (dedup(NEWS, classifier=NEWS), (NEWS,)),
     "pairs to no format": (line_of("pairs", NEWS, output="pairs.xyz"), ("pairs.xyz", ".csv")),
+    "an unknown id": (line_of("explain", NEWS, "nw-0001", "nw-9999"), ("nw-9999", "nw-0001")),
     "no neighbours": (line_of("neighbors", NEWS, k=0, output="near.csv"), ("0", "--k")),
+    "neighbours of nobody": (line_of("neighbors", NEWS, of="zz", output="near.csv"), ("zz",)),
+    "a query that is not there": (line_of("query", NEWS, document="missing.txt"), ("missing.txt",)),
+    "labels from nowhere": (line_of("compare", NEWS), ("--labels", "--clusters")),
     "labels of strangers": (line_of("compare", NEWS, labels="strangers.csv"), ("zz", "--ignore-unknown")),
     "labels that are not there": (line_of("audit", NEWS, labels="missing.csv"), ("missing.csv",)),
     "a training on strangers": (line_of("train", NEWS, labels="strangers.csv", output="a.neardup"), ("zz",)),
     "one document to explore": (line_of("explore", "one.jsonl"), ("1",)),
+    "a replay without times": (line_of("replay", "one.jsonl"), ("--time-column",)),
+    "a window that is none": (line_of("replay", NEWS, window="soon"), ("soon", "24h")),
+    "an inbox that is not there": (line_of("watch", "nowhere", originals="out", store="s.db"), ("nowhere",)),
     "a store that is not there": (line_of("label", NEWS, store="l.db", export="out.csv"), ("l.db",)),
     "a recipe to show that is none": (line_of("recipe show", "nosuch"), ("nosuch", "default")),
     "a recipe to check that is none": (line_of("recipe check", "bad.toml"), ("bad.toml",)),
 }
+#: Commands that the parser of the command line refuses.
+UNPARSED = {
+    "an unknown option": (*dedup(NEWS), "--nonsense"),
+    "an unknown command": ("nosuch", NEWS),
+    "a missing option": line_of("query", NEWS),
+    "too few ids": line_of("explain", NEWS, "nw-0001"),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_one_sentence_and_writes_nothing(name: str, desk: Path) -> None:
+def test_refusals_are_one_sentence_and_write_nothing(name: str, folder_of_files: Path) -> None:
     command, words = REFUSED[name]
-    before = contents(desk)
-    done = call(*command, folder=desk)
+    before = contents(folder_of_files)
+    done = call(*command, folder=folder_of_files)
     assert done.code == 2
     assert done.out == b""
-    # Where no run came before, one that is refused late has said that it compiles.
-    said = re.sub(r"^neardup: compiling kernels.*\n", "", done.err)
-    assert said.startswith("neardup: ")
-    assert said.count("\n") == 1, said
+    # Where no run came before, one that is refused late has message that it compiles.
+    message = re.sub(r"^neardup: compiling kernels.*\n", "", done.err)
+    assert message.startswith("neardup: ")
+    assert message.count("\n") == 1, message
     for word in words:
-        assert word in said
-    assert contents(desk) == before
+        assert word in message
+    assert contents(folder_of_files) == before
 
 
-def test_an_empty_file_is_no_mistake(desk: Path) -> None:
-    done = call(*dedup("empty.jsonl", duplicates="duplicates.csv", summary="summary.json"), folder=desk)
+@pytest.mark.parametrize("name", UNPARSED)
+def test_unparsed_commands_exit_with_two_and_write_nothing(name: str, folder_of_files: Path) -> None:
+    before = contents(folder_of_files)
+    done = call(*UNPARSED[name], folder=folder_of_files)
+    assert done.code == 2
+    assert done.out == b""
+    assert done.err.startswith("neardup: ")
+    assert done.err.count("\n") == 1, done.err
+    assert contents(folder_of_files) == before
+
+
+def test_an_empty_file_gives_an_empty_output(folder_of_files: Path) -> None:
+    done = call(*dedup("empty.jsonl", duplicates="duplicates.csv", summary="summary.json"), folder=folder_of_files)
     assert done.code == 0, done.err
-    assert (desk / "kept.jsonl").read_bytes() == b""
-    assert rows_of_output("duplicates.csv", (desk / "duplicates.csv").read_bytes()) == []
-    assert json.loads((desk / "summary.json").read_text())["documents"] == 0
+    assert (folder_of_files / "kept.jsonl").read_bytes() == b""
+    assert rows_of_output("duplicates.csv", (folder_of_files / "duplicates.csv").read_bytes()) == []
+    assert json.loads((folder_of_files / "summary.json").read_text())["documents"] == 0
 
 
-def test_finding_nothing_is_no_mistake(desk: Path) -> None:
-    (desk / "new.txt").write_text("Nothing of this was ever in the news at all.")
-    done = call(*line_of("query", NEWS, document="new.txt", json=True), folder=desk)
+def test_a_query_without_an_answer_succeeds(folder_of_files: Path) -> None:
+    (folder_of_files / "new.txt").write_text("Nothing of this was ever in the news at all.")
+    done = call(*line_of("query", NEWS, document="new.txt", json=True), folder=folder_of_files)
     assert (done.code, done.out) == (0, b"")
 
 
-def test_broken_records_are_rejected_with_file_and_line(desk: Path) -> None:
+def test_broken_records_are_rejected_with_file_and_line(folder_of_files: Path) -> None:
     outputs = {"summary": "summary.json", "quarantine": "aside.jsonl", "threshold": 1}
-    done = call(*dedup("broken.jsonl", **outputs), folder=desk)
+    done = call(*dedup("broken.jsonl", **outputs), folder=folder_of_files)
     assert done.code == 0, done.err
     for line in (4, 8, 9):
         assert f"broken.jsonl, line {line}" in done.err
-    aside = [json.loads(line) for line in (desk / "aside.jsonl").read_text().splitlines()]
+    aside = [json.loads(line) for line in (folder_of_files / "aside.jsonl").read_text().splitlines()]
     assert [(record["file"], record["line"]) for record in aside] == [("broken.jsonl", line) for line in (4, 8, 9)]
-    summary = json.loads((desk / "summary.json").read_text())
+    summary = json.loads((folder_of_files / "summary.json").read_text())
     assert summary["documents"] == 6
     assert sum(summary["rejected"].values()) == 3
-    kept = (desk / "kept.jsonl").read_text("utf-8").splitlines()
-    assert set(kept) <= set((desk / "broken.jsonl").read_text("utf-8").splitlines())
+    kept = (folder_of_files / "kept.jsonl").read_text("utf-8").splitlines()
+    assert set(kept) <= set((folder_of_files / "broken.jsonl").read_text("utf-8").splitlines())
     assert len(kept) == summary["kept"]
 
 
-def test_a_run_that_only_counts_writes_nothing(desk: Path) -> None:
-    before = contents(desk)
-    done = call(*line_of("dedup", NEWS, dry_run=True), folder=desk)
+def test_a_dry_run_writes_nothing(folder_of_files: Path) -> None:
+    before = contents(folder_of_files)
+    done = call(*line_of("dedup", NEWS, dry_run=True), folder=folder_of_files)
     assert (done.code, done.out) == (0, b"")
     assert "132 kept, 67 dropped" in done.err
-    assert contents(desk) == before
+    assert contents(folder_of_files) == before
 
 
-def test_an_output_is_replaced_when_that_is_said(desk: Path) -> None:
-    done = call(*dedup(NEWS, output="taken.jsonl", force=True), folder=desk)
+def test_force_replaces_an_output(folder_of_files: Path) -> None:
+    done = call(*dedup(NEWS, output="taken.jsonl", force=True), folder=folder_of_files)
     assert done.code == 0, done.err
-    assert len((desk / "taken.jsonl").read_text("utf-8").splitlines()) == 132
+    assert len((folder_of_files / "taken.jsonl").read_text("utf-8").splitlines()) == 132
 
 
 _LABELS = {"labels": "labels.csv", "only": "labeller=anna"}
@@ -158,32 +200,32 @@ JSON_LINES = {
 
 
 @pytest.mark.parametrize("name", JSON)
-def test_json_is_all_that_is_on_stdout(name: str, desk: Path) -> None:
-    before = contents(desk)
-    done = call(*JSON[name], folder=desk)
+def test_only_json_is_on_stdout(name: str, folder_of_files: Path) -> None:
+    before = contents(folder_of_files)
+    done = call(*JSON[name], folder=folder_of_files)
     assert done.code == 0, done.err
     assert json.loads(done.out)
-    assert contents(desk) == before
+    assert contents(folder_of_files) == before
 
 
 @pytest.mark.parametrize("name", JSON_LINES)
-def test_json_lines_are_all_that_is_on_stdout(name: str, desk: Path) -> None:
-    done = call(*JSON_LINES[name], folder=desk)
+def test_only_json_lines_are_on_stdout(name: str, folder_of_files: Path) -> None:
+    done = call(*JSON_LINES[name], folder=folder_of_files)
     assert done.code == 0, done.err
     rows = [json.loads(line) for line in done.out.decode().splitlines()]
     assert rows
     assert all(isinstance(row, dict) for row in rows)
 
 
-def test_documents_on_stdout_are_alone_there(desk: Path) -> None:
-    done = call(*dedup(NEWS, output="-", duplicates="duplicates.csv"), folder=desk)
+def test_only_documents_are_on_stdout(folder_of_files: Path) -> None:
+    done = call(*dedup(NEWS, output="-", duplicates="duplicates.csv"), folder=folder_of_files)
     assert done.code == 0, done.err
     rows = rows_of("newswire")
-    gone = {row["dropped"] for row in rows_of_output("d.csv", (desk / "duplicates.csv").read_bytes())}
+    dropped = {row["dropped"] for row in rows_of_output("d.csv", (folder_of_files / "duplicates.csv").read_bytes())}
     assert [json.loads(line)["id"] for line in done.out.decode().splitlines()] == [
-        row["id"] for row in rows if row["id"] not in gone
+        row["id"] for row in rows if row["id"] not in dropped
     ]
-    given = set((desk / NEWS).read_bytes().splitlines())
+    given = set((folder_of_files / NEWS).read_bytes().splitlines())
     assert set(done.out.splitlines()) <= given  # byte for byte
 
 
@@ -191,33 +233,33 @@ OUTPUTS = ("kept.jsonl", "kept.jsonl.gz", "kept.csv", "kept.parquet", "kept.arro
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_the_same_input_gives_the_same_bytes(name: str, desk: Path) -> None:
+def test_the_same_input_gives_the_same_bytes(name: str, folder_of_files: Path) -> None:
     found = []
     for threads in (1, 2):
         outputs = {"output": name, "duplicates": "duplicates.parquet", "threads": threads, "force": True}
-        assert call(*dedup(NEWS, **outputs), folder=desk).code == 0
-        found.append([(desk / one).read_bytes() for one in (name, "duplicates.parquet")])
+        assert call(*dedup(NEWS, **outputs), folder=folder_of_files).code == 0
+        found.append([(folder_of_files / one).read_bytes() for one in (name, "duplicates.parquet")])
     assert found[0] == found[1]
 
 
-def test_a_training_gives_the_same_bytes_twice(desk: Path) -> None:
+def test_the_same_training_gives_the_same_bytes(folder_of_files: Path) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     measures = {"vector": "jaccard(words:4), containment(words:1)", "kernel": "linear"}
     for name in ("a.neardup", "b.neardup"):
-        done = call(*line_of("train", NEWS, **_LABELS, **measures, output=name), folder=desk)
+        done = call(*line_of("train", NEWS, **_LABELS, **measures, output=name), folder=folder_of_files)
         assert done.code == 0, done.err
-    assert (desk / "a.neardup").read_bytes() == (desk / "b.neardup").read_bytes()
+    assert (folder_of_files / "a.neardup").read_bytes() == (folder_of_files / "b.neardup").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "arrow", "feather"])
-def test_a_table_says_the_same_in_every_format(name: str, desk: Path) -> None:
+def test_a_table_has_the_same_rows_in_every_format(name: str, folder_of_files: Path) -> None:
     files = {"output": "kept.jsonl", "duplicates": "duplicates.csv"}
-    assert call(*line_of("dedup", NEWS, **files), folder=desk).code == 0
+    assert call(*line_of("dedup", NEWS, **files), folder=folder_of_files).code == 0
     again = {"output": f"again.{name}", "duplicates": f"again-duplicates.{name}"}
-    assert call(*line_of("dedup", NEWS, **again), folder=desk).code == 0
+    assert call(*line_of("dedup", NEWS, **again), folder=folder_of_files).code == 0
     for one, other in zip(files.values(), again.values(), strict=True):
-        expected = rows_of_output(one, (desk / one).read_bytes())
-        assert [_as_text(row) for row in rows_of_output(other, (desk / other).read_bytes())] == [
+        expected = rows_of_output(one, (folder_of_files / one).read_bytes())
+        assert [_as_text(row) for row in rows_of_output(other, (folder_of_files / other).read_bytes())] == [
             _as_text(row) for row in expected
         ]
 
@@ -247,50 +289,54 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_one_file_that_loads_nothing(name: str, desk: Path, corpus_folder: Callable[[str], Path]) -> None:
+def test_a_page_is_one_file_that_loads_nothing(
+    name: str, folder_of_files: Path, corpus_folder: Callable[[str], Path]
+) -> None:
     pytest.importorskip("altair", reason="Altair is not installed")
     pytest.importorskip("vl_convert", reason="vl-convert is not installed")
-    shutil.copy(corpus_folder("newswire") / "families.csv", desk / "families.csv")
-    before = set(contents(desk))
-    done = call(*PAGES[name], folder=desk)
+    shutil.copy(corpus_folder("newswire") / "families.csv", folder_of_files / "families.csv")
+    before = set(contents(folder_of_files))
+    done = call(*PAGES[name], folder=folder_of_files)
     assert done.code == 0, done.err
-    assert set(contents(desk)) - before - {"verdicts.csv"} == {"page.html"}
-    page = (desk / "page.html").read_text("utf-8")
+    assert set(contents(folder_of_files)) - before - {"verdicts.csv"} == {"page.html"}
+    page = (folder_of_files / "page.html").read_text("utf-8")
     assert page.lower().startswith("<!doctype html>")
     assert not re.search(r"""(?:src|action)\s*=\s*["']?(?:https?:)?//|@import|<link[^>]*stylesheet""", page)
 
 
-def test_a_report_changes_nothing_else(desk: Path) -> None:
+def test_a_report_changes_no_other_output(folder_of_files: Path) -> None:
     pytest.importorskip("altair", reason="Altair is not installed")
     pytest.importorskip("vl_convert", reason="vl-convert is not installed")
-    for folder, more in (("plain", {}), ("told", {"report": "told/page.html"})):
-        (desk / folder).mkdir()
+    for folder, more in (("plain", {}), ("with_report", {"report": "with_report/page.html"})):
+        (folder_of_files / folder).mkdir()
         files = {"output": f"{folder}/kept.jsonl", "duplicates": f"{folder}/duplicates.csv"}
-        assert call(*line_of("dedup", NEWS, **files, **more), folder=desk).code == 0
+        assert call(*line_of("dedup", NEWS, **files, **more), folder=folder_of_files).code == 0
     for name in ("kept.jsonl", "duplicates.csv"):
-        assert (desk / "told" / name).read_bytes() == (desk / "plain" / name).read_bytes()
+        assert (folder_of_files / "with_report" / name).read_bytes() == (folder_of_files / "plain" / name).read_bytes()
 
 
-def test_labels_survive_a_store(desk: Path) -> None:
+def test_labels_survive_a_store(folder_of_files: Path) -> None:
     store = {"store": "labels.db"}
-    assert call(*line_of("label", NEWS, **store, import_="labels.csv"), folder=desk).code == 0
-    assert call(*line_of("label", NEWS, **store, export="each.csv", each=True), folder=desk).code == 0
-    assert call(*line_of("label", NEWS, store="again.db", import_="each.csv"), folder=desk).code == 0
+    assert call(*line_of("label", NEWS, **store, import_="labels.csv"), folder=folder_of_files).code == 0
+    assert call(*line_of("label", NEWS, **store, export="each.csv", each=True), folder=folder_of_files).code == 0
+    assert call(*line_of("label", NEWS, store="again.db", import_="each.csv"), folder=folder_of_files).code == 0
     for name in ("labels.db", "again.db"):
-        assert call(*line_of("label", NEWS, store=name, export=f"{name}.csv"), folder=desk).code == 0
-    assert (desk / "labels.db.csv").read_bytes() == (desk / "again.db.csv").read_bytes()
+        assert call(*line_of("label", NEWS, store=name, export=f"{name}.csv"), folder=folder_of_files).code == 0
+    assert (folder_of_files / "labels.db.csv").read_bytes() == (folder_of_files / "again.db.csv").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["default", "simhash", "terms"])
-def test_a_recipe_that_was_shown_is_that_recipe(name: str, desk: Path) -> None:
-    shown = call(*line_of("recipe show", name), folder=desk)
-    assert shown.code == 0, shown.err
-    (desk / "mine.toml").write_bytes(shown.out)
+def test_a_shown_recipe_is_that_recipe(name: str, folder_of_files: Path) -> None:
+    output = call(*line_of("recipe show", name), folder=folder_of_files)
+    assert output.code == 0, output.err
+    (folder_of_files / "mine.toml").write_bytes(output.out)
     for summary, recipe in (("named.json", name), ("mine.json", "mine.toml")):
-        assert call(*line_of("dedup", NEWS, recipe=recipe, output="-", summary=summary), folder=desk).code == 0
-    named, mine = (json.loads((desk / one).read_text()) for one in ("named.json", "mine.json"))
+        assert (
+            call(*line_of("dedup", NEWS, recipe=recipe, output="-", summary=summary), folder=folder_of_files).code == 0
+        )
+    named, mine = (json.loads((folder_of_files / one).read_text()) for one in ("named.json", "mine.json"))
     assert named["fingerprint"] == mine["fingerprint"]
-    assert call(*line_of("recipe check", "mine.toml"), folder=desk).code == 0
+    assert call(*line_of("recipe check", "mine.toml"), folder=folder_of_files).code == 0
 
 
 def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -298,18 +344,18 @@ def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_a_process_says_and_does_what_a_call_says_and_does(desk: Path) -> None:
+def test_a_process_gives_the_outputs_of_a_call(folder_of_files: Path) -> None:
     command = line_of("pairs", NEWS, json=True)
-    with _process(*command, folder=desk) as started:
+    with _process(*command, folder=folder_of_files) as started:
         out, err = started.communicate(timeout=120)
-    assert Call(started.returncode, out, err.decode()) == call(*command, folder=desk)
+    assert Call(started.returncode, out, err.decode()) == call(*command, folder=folder_of_files)
 
 
-def test_a_reader_that_leaves_ends_the_command_quietly(desk: Path) -> None:
-    with _process(*line_of("pairs", NEWS, threshold=0.01, json=True), folder=desk) as started:
+def test_a_closed_pipe_ends_the_command_quietly(folder_of_files: Path) -> None:
+    with _process(*line_of("pairs", NEWS, threshold=0.01, json=True), folder=folder_of_files) as started:
         assert started.stdout is not None
         started.stdout.close()
         assert started.stderr is not None
-        said = started.stderr.read()
+        message = started.stderr.read()
         started.wait(timeout=120)
-    assert (started.returncode, b"Traceback" in said) == (1, False)
+    assert (started.returncode, b"Traceback" in message) == (1, False)

@@ -33,7 +33,7 @@ import neardup as nd
 
 @pytest.mark.parametrize("corpus", COUNTS)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
-def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, corpus: str) -> None:
+def test_an_endless_window_keeps_what_a_run_keeps(question: Question, corpus: str) -> None:
     require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     if "index" in question.without:
@@ -47,7 +47,7 @@ def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, 
     check_equal(found, in_memory(table, **question.choices))
 
 
-def test_a_classifier_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> None:
+def test_a_classifier_in_a_window_keeps_what_a_run_keeps(model: Path) -> None:
     table = table_of("newswire", 199)
     expected = in_memory(table, classifier=model)
     assert len(expected.dropped) > 50
@@ -61,14 +61,14 @@ RUN_OPTIONS: dict[str, dict[str, Any]] = {
     "a budget": {"memory": 2_000_000},
     "a budget and one thread": {"memory": 2_000_000, "threads": 1},
     "all pairs": {"pairs_per_document": None},
-    "a look beyond": {"margin": 0.2},
+    "a margin": {"margin": 0.2},
 }
 
 
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "reuters"])
 @pytest.mark.parametrize("way", RUN_OPTIONS)
 @pytest.mark.parametrize("name", ["default", "ddd", "jaccard", "containment", "clip"])
-def test_no_way_to_run_changes_the_answer(name: str, way: str, corpus: str) -> None:
+def test_threads_memory_and_margin_change_no_answer(name: str, way: str, corpus: str) -> None:
     require_corpus(corpus)
     choices = question_of(name).choices
     table = table_of(corpus, COUNTS[corpus])
@@ -86,13 +86,13 @@ def _batches(table: pa.Table, size: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_batches_of_any_size_give_one_answer(size: int) -> None:
+def test_the_size_of_batches_changes_no_answer(size: int) -> None:
     table = table_of("newswire", 199)
     check_equal(in_memory(_batches(table, size), threshold=0.6), in_memory(table, threshold=0.6))
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "texts"])
-def test_all_kinds_of_tables_give_one_answer(kind: str) -> None:
+def test_the_kind_of_table_changes_no_answer(kind: str) -> None:
     table = table_of("newswire", 199)
     expected = in_memory(table, recipe="ddd")
     if kind == "texts":
@@ -128,7 +128,7 @@ def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_pa
     ("measure", "mine", "asked"),
     [("jaccard", 0.5, [0.5, 0.6, 0.75, 0.85, 1.0]), ("overlap", 0.6, [0.7, 0.9]), ("euclidean", 8, [6, 3, 0.5])],
 )
-def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, asked: list[float], corpus: str) -> None:
+def test_a_result_moves_to_stricter_thresholds(measure: str, mine: float, asked: list[float], corpus: str) -> None:
     require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
     with nd.dedup(table, measure=measure, threshold=mine) as result:
@@ -142,7 +142,7 @@ def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, ask
             result.at(mine + 1 if measure == "euclidean" else mine - 0.1)
 
 
-def test_a_run_that_looked_beyond_moves_there_too() -> None:
+def test_a_margin_allows_lower_thresholds() -> None:
     table = table_of("newswire", 199)
     with nd.dedup(table, threshold=0.8, margin=0.3) as result:
         for threshold in (0.55, 0.7, 0.9):
@@ -151,7 +151,7 @@ def test_a_run_that_looked_beyond_moves_there_too() -> None:
 
 @pytest.mark.parametrize("threshold", [Fraction(3, 10), Fraction(17, 20), Fraction(1)], ids=str)
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "msrp", "r8"])
-def test_the_default_recipe_finds_what_a_plain_comparison_of_all_finds(corpus: str, threshold: Fraction) -> None:
+def test_the_default_recipe_equals_a_plain_comparison(corpus: str, threshold: Fraction) -> None:
     require_corpus(corpus)
     texts = {str(row["id"]): row["text"] for row in rows_of(corpus)[:400] if row["text"].isascii()}
     table = pa.table({"id": list(texts), "text": list(texts.values())})
@@ -175,7 +175,7 @@ def test_a_store_gives_the_verdicts_of_an_index_in_memory(tmp_path: Path) -> Non
     assert verdicts == expected
 
 
-def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
+def test_all_interfaces_give_the_same_similarities() -> None:
     table = table_of("newswire", 199)
     with nd.dedup(table, threshold=0.5) as result:
         similar = {tuple(sorted((pair.left, pair.right))): pair.similarity for pair in result.pairs}
@@ -191,14 +191,14 @@ def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
     text = table["text"][0].as_py()
     with nd.Index(threshold=0.5, window=None, against="everything") as index:
         index.add_many(nd.Document(row["id"], row["text"]) for row in table.to_pylist())
-        asked = {one.id: one.similarity for one in index.query(text)}
+        expected = {one.id: one.similarity for one in index.query(text)}
     found = nd.query(table, text, threshold=0.5).to_arrow().to_pylist()
-    assert {row["document"]: row["similarity"] for row in found} == asked
+    assert {row["document"]: row["similarity"] for row in found} == expected
 
 
 @pytest.mark.parametrize(("corpus", "count"), [("newswire", 199), ("reuters", 700), ("peps", 40)])
 @pytest.mark.parametrize(("threads", "indexed"), [(1, False), (2, True)])
-def test_new_documents_against_old_ones_lose_what_the_plainest_answer_says(
+def test_a_reference_drops_what_a_plain_comparison_drops(
     corpus: str, count: int, threads: int, indexed: bool, tmp_path: Path
 ) -> None:
     require_corpus(corpus)

@@ -94,12 +94,12 @@ def on_spark(session: SparkSession, table: pa.Table, *, recipe: Any = "default",
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
-def test_spark_keeps_what_a_run_in_memory_keeps(name: str, spark: SparkSession) -> None:
+def test_spark_keeps_what_a_run_keeps(name: str, spark: SparkSession) -> None:
     question = question_of(name)
     check_equal(on_spark(spark, mixture(), **question.choices), in_memory(mixture(), **question.choices))
 
 
-def test_spark_gives_a_frame_of_what_stays(spark: SparkSession) -> None:
+def test_spark_gives_a_frame_of_kept_documents(spark: SparkSession) -> None:
     import neardup.spark
 
     kept = neardup.spark.dedup(spark.createDataFrame(mixture()).coalesce(1), "checksum", id_column="id")
@@ -115,9 +115,7 @@ def test_spark_gives_a_frame_of_pairs(spark: SparkSession) -> None:
     assert found == in_memory(mixture(), recipe="manber").pairs
 
 
-def test_new_documents_on_spark_against_an_index_lose_what_the_plainest_answer_says(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_index_on_spark_drops_what_a_plain_comparison_drops(spark: SparkSession, tmp_path: Path) -> None:
     new, old, expected = two_sides("newswire", 199)
     found = on_spark(spark, new, recipe=None, against=nd.build_index(old, tmp_path / "old", **BOTH_SIDES))
     assert (found.kept, found.dropped) == (expected.kept, expected.dropped)
@@ -145,6 +143,6 @@ def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, t
     assert [tuple(row) for row in found] == [(v.id, v.kind, v.of, v.similarity) for v in expected]
 
 
-def test_a_classifier_keeps_on_spark_what_it_keeps_in_memory(model: Path, spark: SparkSession) -> None:
+def test_a_classifier_on_spark_keeps_what_a_run_keeps(model: Path, spark: SparkSession) -> None:
     table = table_of("newswire", 199)
     check_equal(on_spark(spark, table, classifier=model), in_memory(table, classifier=model))

@@ -32,7 +32,7 @@ def _needs(package: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.corpus}-{case.name}")
-def test_outputs_are_what_was_recorded(
+def test_outputs_are_as_recorded(
     case: Case,
     records: Records,
     corpus_folder: Callable[[str], Path],
@@ -62,7 +62,7 @@ def test_outputs_are_what_was_recorded(
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.same_as], ids=lambda case: case.name)
-def test_one_answer_was_recorded_for_all_ways_to_run(case: Case, records: Records) -> None:
+def test_all_ways_to_run_have_the_same_record(case: Case, records: Records) -> None:
     if records.recording:
         pytest.skip("the records are being prepared")
     plain, other = records.entry(case.corpus, case.same_as)["outputs"], records.entry(case.corpus, case.name)["outputs"]
@@ -70,7 +70,7 @@ def test_one_answer_was_recorded_for_all_ways_to_run(case: Case, records: Record
         assert other[name]["sha256"] == plain[name]["sha256"], name
 
 
-def test_nothing_is_recorded_that_no_test_looks_at(records: Records) -> None:
+def test_every_record_belongs_to_a_test(records: Records) -> None:
     named = {(case.corpus, case.name) for case in CASES} | {("newswire", name) for name in _EXTRA_RECORDS}
     if not records.recording:
         known = {(corpus, name) for corpus in {*records.recorded} - {VERSIONS} for name in records.recorded[corpus]}
@@ -79,7 +79,7 @@ def test_nothing_is_recorded_that_no_test_looks_at(records: Records) -> None:
 
 
 @pytest.mark.parametrize("kind", ["wire", "texts", "pages"])
-def test_a_watched_folder_is_judged_and_emptied_as_it_was(kind: str, records: Records, tmp_path: Path) -> None:
+def test_watched_folders_are_judged_as_recorded(kind: str, records: Records, tmp_path: Path) -> None:
     if kind == "pages":
         _needs("trafilatura")
     inbox, store = inbox_of(kind, tmp_path / "inbox"), tmp_path / "news.db"
@@ -101,7 +101,7 @@ def test_a_watched_folder_is_judged_and_emptied_as_it_was(kind: str, records: Re
     records.check("newswire", f"watch {kind}", command, outputs)
 
 
-def test_recipes_have_the_fingerprints_that_they_had(records: Records) -> None:
+def test_recipes_have_the_recorded_fingerprints(records: Records) -> None:
     done = call(*command_line("recipe list", json=True))
     named = [recipe["name"] for recipe in json.loads(done.out)]
     assert sorted(named) == sorted(RECIPES)
@@ -112,7 +112,7 @@ def test_recipes_have_the_fingerprints_that_they_had(records: Records) -> None:
     records.check("newswire", "fingerprints", [], {"fingerprints": output})
 
 
-def test_sketches_as_values_are_what_they_were(records: Records) -> None:
+def test_sketches_are_as_recorded(records: Records) -> None:
     lines = []
     for row in rows_of("newswire")[:40]:
         words = row["text"].split()
@@ -124,16 +124,16 @@ def test_sketches_as_values_are_what_they_were(records: Records) -> None:
     records.check("newswire", "sketches", [], {"sketches": Output(lines, {"rows": len(lines)})})
 
 
-def test_transformers_make_the_matrices_that_they_made(records: Records) -> None:
+def test_transformers_give_the_recorded_matrices(records: Records) -> None:
     _needs("sklearn")
     from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer
 
     texts = [row["text"] for row in rows_of("newswire")[:60]]
-    counted = FeatureTransformer("words:2", weights="tfidf", n_columns=1 << 16).fit_transform(texts)
+    weighted = FeatureTransformer("words:2", weights="tfidf", n_columns=1 << 16).fit_transform(texts)
     plain = FeatureTransformer("words:5").fit_transform(texts)
     found = {
         "sets": [_sparse(row) for row in plain],
-        "weights": [_sparse(row) for row in counted],
+        "weights": [_sparse(row) for row in weighted],
         "sketches": [row.tolist() for row in SketchTransformer(features="words:2").fit_transform(texts)],
         "fingerprints": [row.tolist() for row in SimHashTransformer("words:2").fit_transform(texts)],
     }

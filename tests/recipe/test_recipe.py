@@ -169,10 +169,10 @@ def test_other_lists_of_stop_words_change_the_fingerprint(monkeypatch: pytest.Mo
 def test_another_version_of_trafilatura_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [Recipe(content=content) for content in ("", "tags", "html")]
     own = [recipe.fingerprint for recipe in before]
-    made = before[2].dependencies
+    stored = before[2].dependencies
     monkeypatch.setattr("importlib.metadata.version", lambda name: f"{name} of tomorrow")
     assert [one == recipe.fingerprint for one, recipe in zip(own, before, strict=True)] == [True, True, False]
-    assert "trafilatura of tomorrow" in difference(made, before[2].dependencies)
+    assert "trafilatura of tomorrow" in difference(stored, before[2].dependencies)
 
 
 def test_the_version_of_unicode_does_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,10 +194,10 @@ def test_differences_of_dependencies_are_described() -> None:
     assert difference(now, now) == difference({}, {}) == ""
     assert "older neardup" in difference({}, now)
     for name, word in (("chain", "chain"), ("Unicode tables", "Unicode tables"), ("stop words", "stop words")):
-        said = difference(now | {name: "another"}, now)
-        assert word in said
-        assert "another" in said
-        assert now[name] in said
+        message = difference(now | {name: "another"}, now)
+        assert word in message
+        assert "another" in message
+        assert now[name] in message
     assert "none" in difference(Recipe().dependencies, now)
     assert not difference(Recipe(threshold=0.5).dependencies | {"chain": "another"}, now)
 

@@ -255,7 +255,7 @@ def test_groups_of_candidates_fit_and_are_whole_families_where_these_do(
 
 
 def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.search.engines._A_DOCUMENT", 10_000_000)
+    monkeypatch.setattr("neardup.search.engines._DOCUMENT_BYTES", 10_000_000)
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(200), features="words:1", memory=SMALL)
     assert says(caught.value, "memory 1,000,000", "each document", "give 2,300MB")
@@ -263,7 +263,7 @@ def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
 def test_a_budget_is_refused_before_the_work(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.search.engines._A_DOCUMENT", 100_000)
+    monkeypatch.setattr("neardup.search.engines._DOCUMENT_BYTES", 100_000)
     path, seen = tmp_path / f"a{suffix}", []
     table = pa.table({"text": corpus(20_000)})
     if suffix == ".parquet":

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -48,14 +45,14 @@ def enter(client: httpx.Client, *documents: dict[str, Any], **query: Any) -> htt
     return client.post(DOCUMENTS, json={"documents": list(documents)}, params=query)
 
 
-def problem(reply: httpx.Response, status: int, said: str = "") -> dict[str, Any]:
+def problem(reply: httpx.Response, status: int, sentence: str = "") -> dict[str, Any]:
     """Check that an answer is a refusal with a sentence, and return it."""
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = reply.json()
     assert found["status"] == status
     assert found["type"] == "about:blank"
-    assert said in found["detail"], found
+    assert sentence in found["detail"], found
     assert "Traceback" not in reply.text
     return found
 
@@ -63,85 +60,63 @@ def problem(reply: httpx.Response, status: int, said: str = "") -> dict[str, Any
 def texts(count: int, seed: int = 0) -> list[str]:
     """Texts of which every third or so repeats an earlier one, some with a word more."""
     dice = random.Random(seed)
-    made: list[str] = []
+    client: list[str] = []
     for _ in range(count):
-        if made and dice.random() < 0.35:
-            made.append(dice.choice(made) + dice.choice(["", " again"]))
+        if client and dice.random() < 0.35:
+            client.append(dice.choice(client) + dice.choice(["", " again"]))
         else:
-            made.append(" ".join(dice.choice(WORDS) + str(dice.randrange(90)) for _ in range(30)))
-    return made
+            client.append(" ".join(dice.choice(WORDS) + str(dice.randrange(90)) for _ in range(30)))
+    return client
 
 
 class Process:
-    """The command ``neardup serve`` as a process.
+    """The command ``neardup serve`` in a process forked from one that has its modules and kernels.
+
+    A start takes a tenth of the time of a new interpreter.
 
     Attributes
     ----------
     address : str
         Where it answers.
+    pid : int
+        The number of the process.
     """
 
     def __init__(self, store: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "neardup", "serve", "--store", str(store), "--port", "0", *options]
-        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-        self._running = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
-        assert self._running.stdout is not None
-        self.address = self._running.stdout.readline().strip()
-        if not self.address:
-            raise AssertionError(self.end(signal.SIGTERM)[1])
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["warm_serving"])
+        self._output = store.with_name("output")
+        self._output.unlink(missing_ok=True)
+        self._process = context.Process(target=_serve, args=[str(self._output), ["--store", str(store), *options]])
+        # The process that is forked finds modules by its environment alone.
+        with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+            self._process.start()
+        self.pid = self._process.pid or 0
+        until(lambda: self._output.exists() and "\n" in self._output.read_text())
+        self.address = self._output.read_text().splitlines()[0]
 
     def end(self, number: int) -> tuple[int, str]:
-        """Send a signal; return the exit code and what was said on stderr."""
-        self._running.send_signal(number)
-        _, said = self._running.communicate(timeout=120)
-        return self._running.returncode, said
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
+        """Send a signal; return the exit code and everything that was printed."""
+        os.kill(self.pid, number)
+        self._process.join(120)
+        return self._process.exitcode or 0, self._output.read_text()
 
     def __enter__(self) -> Process:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._running.poll() is None:
-            self._running.kill()
-        self._running.communicate()
+        self._process.kill()
+        self._process.join()
+        self._output.unlink()
 
 
-class Forked(Process):
-    """The same command, forked from a process that has its modules and kernels: a start takes a tenth of the time."""
-
-    def __init__(self, store: Path, *options: str) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["warm_serving"])
-        said = store.with_name("said")
-        said.unlink(missing_ok=True)
-        self._forked = context.Process(target=_command, args=[str(said), ["--store", str(store), *options]])
-        # The process that is forked finds modules by its environment alone.
-        with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
-            self._forked.start()
-        until(lambda: said.exists() and "\n" in said.read_text())
-        self.address = said.read_text().splitlines()[0]
-
-    def end(self, number: int) -> tuple[int, str]:
-        """Send a signal; return the exit code."""
-        os.kill(self._forked.pid or 0, number)
-        self._forked.join(120)
-        return self._forked.exitcode or 0, ""
-
-    def __exit__(self, *exception: object) -> None:
-        self._forked.kill()
-        self._forked.join()
-
-
-def _command(said: str, options: list[str]) -> None:
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 1)
+def _serve(output: str, options: list[str]) -> None:
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
+    os.dup2(1, 2)
     sys.argv = ["neardup", "serve", "--port", "0", *options]
-    # What the fork left of stdout is a buffer of nothing.
+    # The fork inherited buffers of its own stdout and stderr.
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - as long as the process
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     main()
 
 
@@ -151,7 +126,3 @@ def until(holds: Any, seconds: float = 60) -> None:
     while not holds():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.01)
-
-
-def lines(value: Any) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -21,28 +21,28 @@ from neardup.service.guard import Tokens
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with served(tmp_path_factory.mktemp("client")) as made:
-        yield made
+    with served(tmp_path_factory.mktemp("client")) as service_client:
+        yield service_client
 
 
 @pytest.fixture
 def client(service: httpx.Client, request: pytest.FixtureRequest) -> Iterator[nd.Client]:
     name = f"t{abs(hash(request.node.name))}"
     service.put(f"/v1/indexes/{name}", json={"window": "endless"}).raise_for_status()
-    with nd.Client(str(service.base_url), index=name) as made:
-        yield made
+    with nd.Client(str(service.base_url), index=name) as service_client:
+        yield service_client
 
 
-def test_it_says_what_an_index_says(client: nd.Client) -> None:
+def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
     stream = [nd.Document(f"d/{n} ü", text, 1e9 + n) for n, text in enumerate(texts(60, seed=2))]
     with nd.Index(window="endless") as index:
         assert client.check(stream[:1]) == index.check(stream[:1])
         assert client.add(stream[0]) == index.add(stream[0])
         assert client.add_many(stream[1:]) == index.add_many(stream[1:])
-        again = nd.Document("new", f"{stream[-1].text} again", 2e9)
-        assert client.check([again]) == index.check([again])
-        assert client.query(again) == index.query(again)
-        assert client.query(again.text, 3) == index.query(again.text, 3)
+        changed = nd.Document("new", f"{stream[-1].text} again", 2e9)
+        assert client.check([changed]) == index.check([changed])
+        assert client.query(changed) == index.query(changed)
+        assert client.query(changed.text, 3) == index.query(changed.text, 3)
         for one in stream:
             assert client.verdict_of(one.id) == index.verdict_of(one.id)
         assert client.verdict_of("nobody") is None
@@ -50,7 +50,7 @@ def test_it_says_what_an_index_says(client: nd.Client) -> None:
         assert [one.id in client for one in stream] == [one.id in index for one in stream]
 
 
-def test_times_arrive_as_they_were_said(client: nd.Client) -> None:
+def test_timestamps_of_every_type_arrive_unchanged(client: nd.Client) -> None:
     moments: list[Any] = [
         1e9 + 0.25,
         "2012-03-01T08:00",
@@ -63,7 +63,7 @@ def test_times_arrive_as_they_were_said(client: nd.Client) -> None:
         assert [one.time for one in client.add_many(stream)] == [one.time for one in index.add_many(stream)]
 
 
-def test_a_stop_is_taken_back_and_a_document_replaced_and_forgotten(client: nd.Client) -> None:
+def test_a_client_releases_replaces_and_forgets(client: nd.Client) -> None:
     client.add_many([nd.Document("a", FOX), nd.Document("b", EDITED)])
     assert client.text_of("b") == EDITED
     assert client.release("b", by="ann").kind == "original"
@@ -80,7 +80,7 @@ def test_a_stop_is_taken_back_and_a_document_replaced_and_forgotten(client: nd.C
     assert client.explain(FOX, EDITED)["match"] is True
 
 
-def test_the_same_again_is_no_error_and_another_text_is(client: nd.Client) -> None:
+def test_a_repeated_document_is_no_error_and_another_text_is(client: nd.Client) -> None:
     first = client.add(nd.Document("a", FOX))
     assert client.add(nd.Document("a", FOX)) == first
     with pytest.raises(InputError, match="belongs to another text"):
@@ -91,24 +91,24 @@ def test_the_same_again_is_no_error_and_another_text_is(client: nd.Client) -> No
         client.query(FOX, 0)
 
 
-def test_strangers_are_told_so(tmp_path: Path) -> None:
+def test_missing_tokens_and_indexes_are_errors(tmp_path: Path) -> None:
     with served(tmp_path, tokens=Tokens(write=("w" * 20,))) as service:
         address = str(service.base_url)
         with nd.Client(address) as stranger, pytest.raises(InputError, match="has no token"):
             stranger.add(nd.Document("a", FOX))
-        with nd.Client(address, token="w" * 20) as known:
-            assert known.add(nd.Document("a", FOX)).kind == "original"
+        with nd.Client(address, token="w" * 20) as other_client:
+            assert other_client.add(nd.Document("a", FOX)).kind == "original"
         with nd.Client(address, token="w" * 20, index="none") as lost, pytest.raises(UnknownDocument, match="'none'"):
             lost.add(nd.Document("a", FOX))
 
 
 @pytest.mark.parametrize("address", ["", "news.example", "ftp://news.example", "http://", "http://[::1"])
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="is not an address"):
         nd.Client(address)
 
 
-def test_nobody_there_is_said() -> None:
+def test_a_missing_service_is_reported() -> None:
     with nd.Client("http://127.0.0.1:9") as client, pytest.raises(NeardupError, match="is neardup serve running there"):
         client.add(nd.Document("a", FOX))
 
@@ -132,7 +132,7 @@ class Moody(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_it_comes_back_when_it_is_sent_away() -> None:
+def test_a_client_retries_while_the_service_is_busy() -> None:
     verdict = {"kind": "original", "of": None, "similarity": None, "time": 1.0, "flag": "", "counts": None}
     answer = {"documents": [{"id": "a", "status": 201, "verdict": verdict | {"score": None, "measures": []}}]}
     busy = (429, {"Retry-After": "0"}, {"detail": "busy"})

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from serving import served
 
@@ -20,51 +19,62 @@ EXAMPLES = 200 if os.environ.get("NEARDUP_LONG") == "1" else 8
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with served(tmp_path_factory.mktemp("described")) as made:
-        yield made
+    with served(tmp_path_factory.mktemp("described")) as client:
+        yield client
 
 
-def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
+def test_the_checked_in_description_is_that_of_the_service(service: httpx.Client) -> None:
     # Which version of a library writes a title or a format is not ours; calls, statuses and names are.
-    said, kept = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
-    assert said["info"] == kept["info"]
-    assert said["paths"].keys() == kept["paths"].keys()
-    for path, methods in kept["paths"].items():
-        assert said["paths"][path].keys() == methods.keys()
+    current, checked_in = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
+    assert current["info"] == checked_in["info"]
+    assert current["paths"].keys() == checked_in["paths"].keys()
+    for path, methods in checked_in["paths"].items():
+        assert current["paths"][path].keys() == methods.keys()
         for method, call in methods.items():
-            now = said["paths"][path][method]
+            now = current["paths"][path][method]
             assert {one["name"] for one in now.get("parameters", [])} == {
                 one["name"] for one in call.get("parameters", [])
             }
             assert now["responses"].keys() == call["responses"].keys()
             assert now["description"] == call["description"], "python scripts/openapi.py writes the file anew"
-    schemas = kept["components"]["schemas"]
+    schemas = checked_in["components"]["schemas"]
     assert {name: one.get("properties", {}).keys() for name, one in schemas.items()} == {
-        name: one.get("properties", {}).keys() for name, one in said["components"]["schemas"].items()
+        name: one.get("properties", {}).keys() for name, one in current["components"]["schemas"].items()
     }
 
 
-schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
+def test_no_call_breaks_its_description(service: httpx.Client) -> None:
+    """Examples, coverage cases and random cases of each call; one test, so that one process imports the library."""
+    import schemathesis
+    from schemathesis.checks import load_all_checks, not_a_server_error
+    from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
+    from schemathesis.specs.openapi import checks
 
+    load_all_checks()
+    promises = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
+    address = str(service.base_url).rstrip("/")
 
-@schema.parametrize()  # type: ignore[untyped-decorator]
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-)
-def test_no_call_breaks_its_description(case: Any, service: httpx.Client) -> None:
-    from schemathesis.checks import not_a_server_error
-    from schemathesis.specs.openapi import checks as known
+    def check(case: Any) -> None:
+        case.call_and_validate(base_url=address, checks=promises)
 
-    case.call_and_validate(
-        base_url=str(service.base_url).rstrip("/"),
-        checks=[
-            not_a_server_error,
-            known.status_code_conformance,
-            known.content_type_conformance,
-            known.response_schema_conformance,
-        ],
+    schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
+    config = HypothesisTestConfig(
+        schema.config,
+        list(HypothesisTestMode),
+        explicit_settings=settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+        ),
     )
+    operations: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+    assert len(operations) == sum(map(len, json.loads(FILE.read_text("utf-8"))["paths"].values()))
+    for operation in operations:
+        create_test(operation=operation, test_func=check, config=config)()

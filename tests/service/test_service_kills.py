@@ -16,7 +16,9 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import DOCUMENTS, MAIN, Forked, Process, document, enter, problem, texts, until
+from commands import refused
+from sentences import says
+from serving import DOCUMENTS, MAIN, Process, document, enter, problem, served, texts, until
 
 import neardup as nd
 from neardup.stream.store import StoreReader
@@ -27,7 +29,7 @@ KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
 CALLERS, EACH = 8, 3
 
 
-def said(item: dict[str, Any]) -> tuple[Any, ...]:
+def verdict_fields(item: dict[str, Any]) -> tuple[Any, ...]:
     verdict = item["verdict"]
     return item["id"], verdict["kind"], verdict["of"], verdict["similarity"]
 
@@ -49,32 +51,32 @@ def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dic
             assert reply.status_code in (200, 201), reply.text
             item = reply.json()["documents"][0]
             # Had it an answer before, that one stays.
-            assert answered.setdefault(one["id"], said(item)) == said(item)
+            assert answered.setdefault(one["id"], verdict_fields(item)) == verdict_fields(item)
 
 
 def enough_of(answered: dict[str, Any], count: int, callers: list[threading.Thread]) -> bool:
     return len(answered) >= count or not any(one.is_alive() for one in callers)
 
 
-def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
+def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
     dice, store = random.Random(KILLS), tmp_path / "news.db"
     stream = {f"d{n}": text for n, text in enumerate(texts(CALLERS * EACH * (KILLS + 1), seed=3))}
     left, answered = list(stream.items()), dict[str, tuple[Any, ...]]()
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    for turn in range(KILLS + 1):
+    for round_number in range(KILLS + 1):
         for name, text in left[: CALLERS * EACH]:
             waiting.put(document(name, text))
         del left[: CALLERS * EACH]
-        with Forked(store, "--window", "endless") as process:
+        with Process(store, "--window", "endless") as process:
             with httpx.Client(base_url=process.address, timeout=60, verify=False) as client:  # noqa: S501
                 for one in dice.sample(sorted(answered), min(len(answered), 5)):
                     found = client.get(f"{DOCUMENTS}/{one}").json()
-                    assert said(found) == answered[one]
+                    assert verdict_fields(found) == answered[one]
             callers = [threading.Thread(target=load, args=(process.address, waiting, answered)) for _ in range(CALLERS)]
             before = len(answered)
             for caller in callers:
                 caller.start()
-            if turn < KILLS:
+            if round_number < KILLS:
                 until(partial(enough_of, answered, before + dice.randrange(1, CALLERS * EACH // 2), callers))
                 process.end(signal.SIGKILL)
             for caller in callers:
@@ -94,39 +96,39 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_told_to_stop_it_answers_what_it_took(tmp_path: Path) -> None:
+def test_after_sigterm_it_answers_what_it_accepted(tmp_path: Path) -> None:
     store, answered = tmp_path / "news.db", dict[str, tuple[Any, ...]]()
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    for n, text in enumerate(texts(3000, seed=5)):
+    for n, text in enumerate(texts(1500, seed=5)):
         waiting.put(document(f"d{n}", text))
     with Process(store) as process:
         callers = [threading.Thread(target=load, args=(process.address, waiting, answered)) for _ in range(CALLERS)]
         for caller in callers:
             caller.start()
         until(lambda: len(answered) > 50)
-        code, heard = process.end(signal.SIGTERM)
+        code, output = process.end(signal.SIGTERM)
         for caller in callers:
             caller.join()
-    assert (code, "stopped; every returned verdict is on the disk" in heard) == (0, True), heard
-    assert "Traceback" not in heard
+    assert (code, "stopped; every returned verdict is on the disk" in output) == (0, True), output
+    assert "Traceback" not in output
     with StoreReader(store) as reader:
         assert {row.id for row in reader.latest_documents(10_000)} >= answered.keys()
     # It was closed in order: nothing is left beside it.
     assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
 
 
-def test_a_store_in_use_and_wrong_options_are_said(tmp_path: Path) -> None:
-    with Process(tmp_path / "news.db"), pytest.raises(AssertionError, match="is in use by process"):
-        Process(tmp_path / "news.db")
-    with pytest.raises(AssertionError, match="made with window '24h', not '168h'"):
-        Process(tmp_path / "news.db", "--window", "7d")
-    with pytest.raises(AssertionError, match="anybody there could write"):
-        Process(tmp_path / "other.db", "--host", "192.0.2.1")
+def test_a_store_in_use_and_wrong_options_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path):
+        assert says(refused("serve", "--store", tmp_path / "news.db"), "is in use by process", f"{os.getpid()}")
+    message = refused("serve", "--store", tmp_path / "news.db", "--window", "7d")
+    assert "made with window '24h', not '168h'" in message
+    message = refused("serve", "--store", tmp_path / "other.db", "--host", "192.0.2.1")
+    assert "anybody there could write" in message
     assert not (tmp_path / "other.db").exists()
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_a_full_disk_is_said_and_the_service_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None:
     """A limit on the size of files is like a full disk."""
     batch = [document(f"d{n}", text) for n, text in enumerate(texts(1000, seed=7))]
     with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
@@ -146,25 +148,23 @@ def test_a_full_disk_is_said_and_the_service_goes_on(tmp_path: Path) -> None:
         assert [one["status"] for one in reply.json()["documents"]] == [200] * 10 + [201] * 990
 
 
-def test_a_store_that_others_lock_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "news.db"
-    with Process(path) as process, httpx.Client(base_url=process.address, timeout=60) as client:
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+def test_a_store_that_another_program_locks_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.stream.store._BUSY_SECONDS", 0.05)
+    with served(tmp_path) as client:
+        with contextlib.closing(sqlite3.connect(tmp_path / "news.db", isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             problem(enter(client, document("a")), 503, "being written to by another program")
             connection.execute("ROLLBACK")
         assert enter(client, document("a")).status_code == 201
 
 
-def test_an_index_that_was_not_finished_is_none(tmp_path: Path) -> None:
-    """A process that is killed between making a store and noting its recipe has told nobody of it."""
-    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
+def test_an_unfinished_index_is_dropped_at_the_next_start(tmp_path: Path) -> None:
+    """A process that is killed between making a store and storing its recipe has told no caller of it."""
+    with served(tmp_path) as client:
         client.put("/v1/indexes/wire", json={"window": "7d"}).raise_for_status()
-        process.end(signal.SIGTERM)
-    path = tmp_path / "news.db.indexes" / "wire.db"
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "news.db.indexes" / "wire.db")) as connection:
         connection.execute("DELETE FROM state")
         connection.commit()
-    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
+    with served(tmp_path) as client:
         problem(client.get("/v1/indexes/wire"), 404)
         assert client.put("/v1/indexes/wire", json={"recipe": "ddd"}).status_code == 201

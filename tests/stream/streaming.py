@@ -14,6 +14,10 @@ from naive_window import Expected, NaiveIndex
 import neardup as nd
 from neardup.recipe import Recipe, load_recipe
 
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+EDITED = f"{FOX} today"
+ROSE = "A rose by any other name would smell as sweet, said the poet to his friend in the garden at dawn"
+
 #: Noon of a Thursday, and the seconds of an hour and of a day.
 NOON = int(datetime(1987, 2, 26, 12, tzinfo=UTC).timestamp())
 HOUR, DAY = 3600, 86400
@@ -103,42 +107,42 @@ def documents(texts: Sequence[str], times: Sequence[Any] | None = None) -> list[
     return [nd.Document(f"d{i}", text, stamp) for i, (text, stamp) in enumerate(zip(texts, stamps, strict=True))]
 
 
-def said(verdict: nd.Verdict) -> Expected:
+def plain_verdict(verdict: nd.Verdict) -> Expected:
     """A verdict without its time."""
     return Expected(verdict.id, verdict.kind, verdict.of, verdict.similarity, verdict.flag, verdict.counts)
 
 
-def asked(found: Iterable[Any]) -> list[tuple[str, float]]:
+def id_similarities(found: Iterable[Any]) -> list[tuple[str, float]]:
     """The answer to a query as plain tuples."""
     return [(similar.id, similar.similarity) for similar in found]
 
 
-def same(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: bool = True) -> None:
+def assert_same_verdicts(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: bool = True) -> None:
     """Verdict for verdict what the twin says; ``counts=False`` where a second step has numbers of its own."""
     assert len(found) == len(expected)
-    for verdict, wanted in zip(found, expected, strict=True):
-        plain = said(verdict)
+    for verdict, expected_verdict in zip(found, expected, strict=True):
+        plain = plain_verdict(verdict)
         assert (plain.counts is None) == (plain.kind == "original")
-        assert plain == (wanted if counts else wanted._replace(counts=plain.counts))
+        assert plain == (expected_verdict if counts else expected_verdict._replace(counts=plain.counts))
 
 
-def index_of(recipe: str | Recipe, **choices: Any) -> nd.Index:
+def make_index(recipe: str | Recipe, **choices: Any) -> nd.Index:
     """An index by a recipe, or by a classifier, of that name."""
     if recipe == TIMED or recipe in CLASSIFIERS:
         return nd.Index(classifier=_TIMED if recipe == TIMED else CLASSIFIERS[str(recipe)], **choices)
     return nd.Index(RECIPES.get(recipe, recipe) if isinstance(recipe, str) else recipe, **choices)
 
 
-def both(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
+def index_and_twin(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
     """An index and its twin, of the same choices."""
-    index = index_of(recipe, **choices)
+    index = make_index(recipe, **choices)
     twin = {key: value for key, value in choices.items() if key != "path"}
     if index.classifier is not None:
         return index, NaiveClassifierIndex(index.classifier, **twin)
     return index, NaiveIndex(index.recipe, **twin)
 
 
-def held(index: nd.Index, twin: NaiveIndex) -> list[str]:
+def window_ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
     """The ids that the index holds, without those that are out of the window and wait for their hour to end."""
     inside = set(twin)
     return [id for id in index if id in inside]

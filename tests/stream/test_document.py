@@ -29,15 +29,15 @@ from neardup.stream.document import Document, Verdict
         (pd.NaT, "NaT"),
     ],
 )
-def test_what_is_no_time_is_refused_in_one_sentence(timestamp: Any, value: str) -> None:
+def test_an_invalid_timestamp_is_refused_in_one_sentence(timestamp: Any, value: str) -> None:
     with pytest.raises(InputError, match="ISO 8601") as caught:
         Document("a", "text", timestamp)
-    said = str(caught.value)
-    assert f"timestamp {value}" in said
-    assert all(way in said for way in ("datetime", "Unix", "None"))
-    assert "\n" not in said
-    assert len(said) < 320
-    assert said.isascii()
+    sentence = str(caught.value)
+    assert f"timestamp {value}" in sentence
+    assert all(hint in sentence for hint in ("datetime", "Unix", "None"))
+    assert "\n" not in sentence
+    assert len(sentence) < 320
+    assert sentence.isascii()
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_what_is_no_time_is_refused_in_one_sentence(timestamp: Any, value: str) 
         (("a", "text", None, "", "\udfff"), ("title", "lone surrogate")),
     ],
 )
-def test_fields_are_texts_that_utf8_can_hold(fields: tuple[Any, ...], words: tuple[str, ...]) -> None:
+def test_fields_must_be_texts_that_utf8_can_hold(fields: tuple[Any, ...], words: tuple[str, ...]) -> None:
     with pytest.raises(InputError) as caught:
         Document(*fields)
     assert says(caught.value, *words)
     assert str(caught.value).isascii()
 
 
-def test_a_verdict_says_whether_it_is_a_duplicate_and_goes_to_json() -> None:
+def test_verdicts_convert_to_json() -> None:
     near = Verdict("b", "near", "a", 0.75, 1.5, "", (3, 4, 3))
     assert near.is_duplicate
     assert Verdict("b", "exact", "a", 1.0, 1.5, "", (3, 3, 3)).is_duplicate

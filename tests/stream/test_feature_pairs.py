@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
-from streaming import AT_LENGTH, NOON, RECIPES, SetClock, asked, documents, examples, same
-from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
+from streaming import AT_LENGTH, NOON, RECIPES, SetClock, assert_same_verdicts, documents, examples, id_similarities
+from test_index_properties import STREAMS, WINDOWS, Step, follow_steps, timed_documents
 
 import neardup as nd
 from neardup.kernels.bits import mix
@@ -76,7 +76,7 @@ RULES = st.one_of(
 SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
 
 
-def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
+def query_signatures(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
     """The keys by which a document asks for those of a row, as ``meet_sets`` does."""
     size, equal = len(order), int(plan[row, SHARED_KEYS])
     low = max(int(plan[row, MIN_SIZE]), smallest_partner(found, size))
@@ -88,7 +88,7 @@ def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words
 
 @settings(max_examples=examples(100))
 @given(RULES, st.integers(1, 24), st.data(), SALTS)
-def test_documents_that_match_share_enough_signatures(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
+def test_matching_documents_share_enough_signatures(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, first)
         plan = plan_of(found, _CLASSES)
@@ -110,33 +110,20 @@ def test_documents_that_match_share_enough_signatures(found: Rule, first: int, d
     span = (1 << 40) if lead != "mixed" else 1
     marks = rng.sample(range(1 << 30), size + other - shared)
     common = [x + span for x in marks[:shared]]
-    own = common + [x + place[0] * span for x in marks[shared:size]]
-    theirs = common + [x + place[1] * span for x in marks[size:]]
-    entered, asking = np.array(sorted(own), np.uint64), np.array(sorted(theirs), np.uint64)
+    left = common + [x + place[0] * span for x in marks[shared:size]]
+    right = common + [x + place[1] * span for x in marks[size:]]
+    inserted, query = np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64)
     equal = int(plan[row, SHARED_KEYS])
     credit = insertion_credit(found, size, equal)
-    keys = pair_signatures(entered, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
-    assert Counter(keys.tolist()) == naive_signatures(entered.tolist(), credit, int(plan[row, CELL_BITS]), salt)
-    both = Counter(keys.tolist()) & Counter(asked_by(asking, found, plan, row, salt).tolist())
-    assert both.total() >= equal >= 1
-
-
-def test_recipes_choose_whom_signatures_serve() -> None:
-    for name, served in [("ddd", True), ("default", True), ("contained", False)]:
-        kind, found, _ = kind_of(RECIPES[name])
-        plan = plan_of(found, _CLASSES)
-        assert bool(len(plan)) == served, (name, kind)
-        if served:
-            assert plan[0].tolist() == [1448, 9, 32, 0]
-            assert set(plan[:, MIN_SIZE]) <= set(_CLASSES.tolist())
-    assert not len(plan_of(rule("jaccard", 0.2), _CLASSES))
-    # Of a distance, far larger sets than those of small differences match.
-    assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, MIN_SIZE] > 1448
+    keys = pair_signatures(inserted, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
+    assert Counter(keys.tolist()) == naive_signatures(inserted.tolist(), credit, int(plan[row, CELL_BITS]), salt)
+    shared_keys = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
+    assert shared_keys.total() >= equal >= 1
 
 
 @settings(max_examples=examples(60))
 @given(st.data())
-def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
+def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
     kind, found, _ = kind_of(load_recipe("ddd"))
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
     epoch.begin_segment(0)
@@ -144,23 +131,23 @@ def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
     lists = double_table(epoch._lists, 2)
     set_growth_limit(lists, 0)
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
-    held: dict[int, Counter[int]] = {}
+    key_counts: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
         insert_in_buckets(np.array(keys, np.uint64), document, lists)
-        held[document] = Counter(keys)
+        key_counts[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
-        does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if does == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
+        action = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
+        if action == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
             lists = double_table(lists, 2)
-        elif does == "drop":
+        elif action == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
-            held = {d: c for d, c in held.items() if d >= first}
+            key_counts = {d: c for d, c in key_counts.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
         count_bucket_hits(np.array(sorted(query), np.uint64), lists)
-        for d, own in held.items():
-            assert lists.hits[d] >= min(sum(own[key] for key in query), 127)
+        for d, left in key_counts.items():
+            assert lists.hits[d] >= min(sum(left[key] for key in query), 127)
         lists.hits[:] = 0
 
 
@@ -171,7 +158,7 @@ SERVED = ["default", "ddd", "words", "multiset", "overlap", "dice", "cosine", "c
 @pytest.mark.parametrize("least", [1, 8] if AT_LENGTH else [1])
 @settings(max_examples=examples(12))
 @given(STREAMS, st.sampled_from(WINDOWS), st.booleans())
-def test_streams_give_what_the_rules_say(
+def test_verdicts_on_streams_equal_those_of_the_twin(
     recipe: str, least: int, stream: list[Step], window: tuple[Any, str, int], every: bool
 ) -> None:
     clock = SetClock()
@@ -180,7 +167,7 @@ def test_streams_give_what_the_rules_say(
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, least)
         index, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
-        follow(index, twin, clock, timed(stream, window[2]))
+        follow_steps(index, twin, clock, timed_documents(stream, window[2]))
 
 
 def long_texts(count: int, seed: int) -> list[str]:
@@ -209,14 +196,14 @@ def long_texts(count: int, seed: int) -> list[str]:
     ][: None if AT_LENGTH else 2],
     ids=lambda value: value.measure if isinstance(value, Recipe) else str(value),
 )
-def test_long_texts_give_what_the_rules_say(recipe: Recipe, window: Any) -> None:
-    texts = long_texts(240 if AT_LENGTH else 100, 5)
+def test_verdicts_on_long_texts_equal_those_of_the_twin(recipe: Recipe, window: Any) -> None:
+    texts = long_texts(240 if AT_LENGTH else 64, 5)
     choices: dict[str, Any] = {"window": window, "against": "everything", "now": SetClock(NOON + 9_000_000)}
     index, twin = nd.Index(recipe, **choices), QuickIndex(recipe, **choices)
     items = documents(texts, [NOON + 20 * i for i in range(len(texts))])
     for begin in range(0, len(items), 60):
-        same(index.add_many(items[begin : begin + 60]), twin.add_many(items[begin : begin + 60]))
-        assert asked(index.query(texts[begin])) == twin.query(texts[begin])
+        assert_same_verdicts(index.add_many(items[begin : begin + 60]), twin.add_many(items[begin : begin + 60]))
+        assert id_similarities(index.query(texts[begin])) == twin.query(texts[begin])
     assert index.statistics.duplicates > len(texts) // 8
     large = [len(set(text.split())) >= 1448 for text in texts]
     assert len(texts) // 5 < sum(large) < len(texts) * 5 // 6

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from naive_window import QuickIndex
-from streaming import AT_LENGTH, DAY, NOON, SetClock, documents, said
+from streaming import AT_LENGTH, DAY, NOON, SetClock, documents, plain_verdict
 
 import neardup as nd
 from neardup.recipe import Recipe
@@ -87,13 +87,13 @@ def test_thousands_of_slightly_different_copies(against: str, compared: int) -> 
     index, twin = nd.Index(recipe, window=None, against=against), QuickIndex(recipe, window=None, against=against)
     before = index.statistics.bytes
     verdicts = index.add_many(documents(texts))
-    assert [said(v) for v in verdicts[:compared]] == twin.add_many(documents(texts[:compared]))
+    assert [plain_verdict(v) for v in verdicts[:compared]] == twin.add_many(documents(texts[:compared]))
     # From then on there is one with its new word at the same place: 145 grams of 151 in common, or more.
     assert min(v.similarity or 0 for v in verdicts[150:]) == (145 / 151 if against == "everything" else 144 / 152)
     grown(index, before, [text for i, text in enumerate(texts) if f"d{i}" in index])
 
 
-def test_memory_is_free_when_the_hour_is_over() -> None:
+def test_memory_is_released_when_segments_expire() -> None:
     rng = random.Random(1)
     index = nd.Index(window="3h", now=SetClock(NOON + 99 * DAY))
     sizes = []

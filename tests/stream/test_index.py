@@ -1,34 +1,40 @@
-"""The window by examples: what a verdict says, and the rules of time one by one."""
+"""The index by examples: verdicts, the rules of time, queries, removal, refusals, threads, restarts."""
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
-from naive_window import Expected
-from streaming import DAY, HOUR, NOON, SetClock, documents, said
+from flow_classifiers import make_classifier
+from naive_window import Expected, NaiveIndex
+from streaming import DAY, FOX, HOUR, NOON, ROSE, SetClock, documents, id_similarities, plain_verdict
 
 import neardup as nd
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
+from neardup.errors import InputError, UnknownDocument
+from neardup.recipe import Recipe
 
-FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
-ROSE = "A rose by any other name would smell as sweet, said the poet to his friend in the garden at dawn"
 SHIP = "Two ships met in the strait at night and neither of their masters knew which of them was to give way"
 
 
 def flow(index: nd.Index, *items: tuple[str, Any]) -> list[nd.Verdict]:
     """Add texts with their times in seconds after noon, named by how many came before."""
-    first = index.statistics.arrived
+    first = index.statistics.documents
     return [
         index.add(nd.Document(f"d{i}", text, None if after is None else NOON + after))
         for i, (text, after) in enumerate(items, first)
     ]
 
 
-def test_an_item_is_original_a_copy_or_nearly_one() -> None:
+def test_a_document_is_original_exact_or_near() -> None:
     index = nd.Index(now=SetClock())
     verdicts = flow(index, (FOX, 0), (ROSE, 1), (FOX, 2), (FOX.upper() + "!", 3), (FOX + " today", 4))
-    assert [said(v) for v in verdicts] == [
+    assert [plain_verdict(v) for v in verdicts] == [
         Expected("d0", "original", None, None, "", None),
         Expected("d1", "original", None, None, "", None),
         Expected("d2", "exact", "d0", 1.0, "", (15, 15, 15)),
@@ -39,36 +45,7 @@ def test_an_item_is_original_a_copy_or_nearly_one() -> None:
     assert (list(index), "d0" in index, "d2" in index, "nobody" in index) == (["d0", "d1"], True, False, False)
 
 
-def test_originals_only_or_everything() -> None:
-    # Each is near the one before it, and the third is too far from the first.
-    texts = [" ".join(f"w{x}" for x in range(i, 30 + i)) for i in (0, 2, 4)]
-    first = nd.Index(window=None).add_many(documents(texts))
-    assert [v.of for v in first] == [None, "d0", None]
-    every = nd.Index(window=None, against="everything").add_many(documents(texts))
-    assert [v.of for v in every] == [None, "d0", "d1"]
-
-
-def test_the_most_similar_is_named_and_of_equals_the_first() -> None:
-    index = nd.Index(features="words:1", threshold=0.5, window=None, against="everything")
-    texts = ["a b c d", "a b c e f", "a b c", "a b c", "c b a x", "C B A"]
-    verdicts = index.add_many(documents(texts))
-    # Equal features count, not equal bytes.
-    assert [(v.of, v.similarity) for v in verdicts] == [
-        (None, None), ("d0", 0.5), ("d0", 0.75), ("d2", 1.0), ("d2", 0.75), ("d2", 1.0),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("measure", "threshold"),
-    [("jaccard", 0.6), ("overlap", 0.75), ("dice", 0.75), ("cosine", 0.75), ("jaccard", 0.601)],
-)
-def test_at_exactly_the_threshold_it_matches(measure: str, threshold: float) -> None:
-    index = nd.Index(features="words:1", measure=measure, threshold=threshold, window=None)
-    kinds = [v.kind for v in index.add_many(documents(["a b c d", "a b c e"]))]
-    assert kinds == ["original", "original" if threshold == 0.601 else "near"]
-
-
-def test_without_a_time_it_is_the_arrival_which_never_goes_back() -> None:
+def test_the_arrival_time_never_decreases() -> None:
     clock = SetClock()
     index, times = nd.Index(now=clock), []
     for now in (NOON, NOON + 60, NOON - DAY, NOON + 59, NOON + 61):
@@ -77,7 +54,7 @@ def test_without_a_time_it_is_the_arrival_which_never_goes_back() -> None:
     assert times == [NOON, NOON + 60, NOON + 60, NOON + 60, NOON + 61]
 
 
-def test_the_future_is_flagged_and_takes_the_time_of_the_flow() -> None:
+def test_a_future_time_is_flagged_and_replaced_by_the_clock() -> None:
     clock = SetClock()
     index = nd.Index(now=clock)
     (first,) = flow(index, (FOX, HOUR + 1))
@@ -97,7 +74,7 @@ class Case(NamedTuple):
     flags: list[str]
     of: list[str | None]
     clock: float | None = None
-    held: list[str] | None = None
+    window_ids: list[str] | None = None
 
 
 #: The year 2099, in seconds after that noon.
@@ -165,10 +142,10 @@ def test_the_rules_of_time(name: str) -> None:
     assert ([v.flag for v in verdicts], [v.of for v in verdicts]) == (case.flags, case.of)
     assert [v.time for v in verdicts] == [NOON + after for _, after in case.items]
     assert case.clock is None or index.statistics.clock == NOON + case.clock
-    assert case.held is None or list(index) == case.held
+    assert case.window_ids is None or list(index) == case.window_ids
 
 
-def test_a_witness_that_was_removed_is_one_still() -> None:
+def test_a_removed_document_still_confirms_a_gap() -> None:
     index = nd.Index(now=SetClock(NOON + 90 * DAY))
     flow(index, (FOX, 0), (ROSE, 7 * DAY))
     index.remove("d1")
@@ -181,7 +158,7 @@ def test_a_witness_that_was_removed_is_one_still() -> None:
     ("window_by", "after", "of"),
     [("time", 7200, "d0"), ("time", 7201, None), ("hour", 7200 + 2399, "d0"), ("hour", 7200 + 2400, None)],
 )
-def test_by_hours_times_are_floored(window_by: str, after: int, of: str | None) -> None:
+def test_windows_by_hour_compare_whole_hours(window_by: str, after: int, of: str | None) -> None:
     # The first came at 12:20, and the last that is two whole hours later at 14:59:59.
     index = nd.Index(window="2h", window_by=window_by, now=SetClock(NOON + 9 * DAY))
     verdicts = flow(index, (FOX, 1200), (FOX, 1200 + after))
@@ -189,10 +166,176 @@ def test_by_hours_times_are_floored(window_by: str, after: int, of: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("window", "seconds"),
-    [("24h", DAY), ("90m", 5400), ("7d", 7 * DAY), ("3600s", HOUR), (timedelta(minutes=5), 300)],
+    ("window", "seconds"), [("24h", DAY), ("90m", 5400), ("7d", 7 * DAY), ("3600s", HOUR), (timedelta(minutes=5), 300)]
 )
-def test_windows_of_every_writing(window: str | timedelta, seconds: int) -> None:
+def test_window_lengths_may_be_written_in_every_unit(window: str | timedelta, seconds: int) -> None:
     index = nd.Index(window=window, now=SetClock(NOON + 99 * DAY))
     verdicts = flow(index, (FOX, 0), (FOX, seconds), (FOX, seconds + 1), (ROSE, seconds), (ROSE, 2 * seconds + 1))
     assert [v.of for v in verdicts] == [None, "d0", None, None, None]
+
+
+WORDS: dict[str, Any] = {"features": "words:1", "threshold": 0.5, "window": None}
+
+
+def test_a_query_enters_nothing() -> None:
+    index = nd.Index(**WORDS, against="everything")
+    index.add_many(documents(["a b c d", "a b c", "x y z", "a b", "b a c d"]))
+    before = index.statistics
+    assert id_similarities(index.query("a b c d")) == [("d0", 1.0), ("d4", 1.0), ("d1", 0.75), ("d3", 0.5)]
+    assert id_similarities(index.query(nd.Document("d0", "a b c d"))) == id_similarities(index.query("a b c d"))
+    assert id_similarities(index.query("q")) == []
+    assert id_similarities(index.query("a b c d", k=1)) == [("d0", 1.0)]
+    assert id_similarities(index.query("z a", k=9)) == [
+        ("d3", 1 / 3),
+        ("d1", 0.25),
+        ("d2", 0.25),
+        ("d0", 0.2),
+        ("d4", 0.2),
+    ]
+    assert index.statistics == before
+    assert index.verdict_of("nobody") is None
+
+
+def test_a_removed_document_matches_nothing() -> None:
+    index = nd.Index()
+    index.add_many(documents([FOX, ROSE, FOX]))
+    index.remove("d0")
+    assert (list(index), "d0" in index, len(index)) == (["d1"], False, 1)
+    assert id_similarities(index.query(FOX)) == []
+    assert index.add(nd.Document("x", FOX)).kind == "original"
+    assert index.add(nd.Document("y", FOX)).of == "x"
+    # The verdict stays, and so does the name.
+    assert index.verdict_of("d0") is not None
+    with pytest.raises(InputError, match="id 'd0' already has a verdict"):
+        index.add(nd.Document("d0", "something else"))
+
+    for name in ("d0", "d2", "nobody", ""):
+        with pytest.raises(UnknownDocument, match=f"'{name}'"):
+            index.remove(name)
+
+
+def test_an_id_has_one_verdict() -> None:
+    index = nd.Index()
+    index.add(nd.Document("a", FOX))
+    for text in (FOX, ROSE, ""):
+        with pytest.raises(InputError, match="id 'a' already has a verdict; "):
+            index.add(nd.Document("a", text))
+    assert index.statistics.documents == 1
+    # In a batch as well, and nothing of the batch is there.
+    for batch in (["b", "c", "b"], ["b", "a"]):
+        with pytest.raises(InputError, match=f"id '{batch[-1]}' "):
+            index.add_many(nd.Document(id, f"{ROSE} {i}") for i, id in enumerate(batch))
+        assert (index.statistics.documents, list(index)) == (1, ["a"])
+    assert index.add(nd.Document("b", ROSE)).kind == "original"
+
+
+def test_verdicts_without_a_store_expire_with_the_window() -> None:
+    index = nd.Index(window="1h", now=lambda: NOON + 9e6)
+    for i in range(60):
+        index.add(nd.Document(f"d{i}", f"{FOX} {i} {i}", NOON + 600 * i))
+    assert index.verdict_of("d59") is not None
+    assert [index.verdict_of(f"d{i}") for i in range(40)] == [None] * 40
+    assert index.add(nd.Document("d0", ROSE, NOON + 36000)).kind == "original"
+
+
+def test_a_store_keeps_every_verdict(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"window": "1h", "path": tmp_path / "news.db", "now": lambda: NOON + 9e6}
+    with nd.Index(**choices) as index:
+        first = index.add_many(nd.Document(f"d{i}", f"{FOX} {i} {i}", NOON + 600 * i) for i in range(60))
+    with nd.Index(**choices) as index:
+        assert [index.verdict_of(v.id) for v in first] == first
+        assert [index.text_of("d0"), index.text_of("d59")] == [None, f"{FOX} 59 59"]
+        with pytest.raises(InputError, match="id 'd0' already has a verdict"):
+            index.add(nd.Document("d0", ROSE, NOON + 36000))
+
+
+@pytest.mark.parametrize(
+    ("batches", "flags"),
+    [
+        ([[(FOX, 0)], [(ROSE, 1000)], [("x", 1001)], [(ROSE, 1002)]], ["", "ahead", "", ""]),
+        # The one that confirms is not held itself, and the next one neither.
+        ([[(FOX, 0)], [(ROSE, 1090), (ROSE, 1000)], [("x", 150)], [(ROSE, 1091)]], ["", "ahead", "", "late", ""]),
+    ],
+)
+def test_a_confirmed_gap_stays_confirmed_after_a_restart(tmp_path: Path, batches: list[Any], flags: list[str]) -> None:
+    found: list[nd.Verdict] = []
+    for batch in batches:
+        with nd.Index(window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
+            found += index.add_many(nd.Document(f"{text[0]}{time}", text, NOON + time) for text, time in batch)
+    assert [v.flag for v in found] == flags
+    assert (found[-1].of, found[1].of) == (found[1].id, None)
+
+
+SAMPLE = ["the fox ran home", "the dog ran off", "the owl sat still", "a rose is a rose", "the ship met the storm"] * 2
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"features": "words:1", "clip": "df:1:0.5", "threshold": 0.5},
+        {"features": "words:1", "clip": "idf:0.2:0.8", "signature": "imatch:2", "threshold": 1.0},
+        {"features": "words:1", "signature": "sketch:9", "measure": "overlap", "threshold": 0.5},
+    ],
+)
+def test_document_frequencies_come_from_a_sample(choices: dict[str, Any]) -> None:
+    texts = ["the fox ran", "fox ran the", "the", "an owl sat still", "the owl sat still", "the owl sat", "new words"]
+    index = nd.Index(sample=SAMPLE, window=None, **choices)
+    twin = NaiveIndex(Recipe(**choices), sample=SAMPLE, window=None)
+    found = [plain_verdict(v) for v in index.add_many(documents(texts))]
+    assert found == twin.add_many(documents(texts))
+    assert {v.kind for v in found} == {"original", "near"}
+
+
+def test_verdicts_of_threads_equal_those_of_one_order() -> None:
+    texts = [" ".join(f"w{(x * x + i) % 17}" for x in range(4 + i % 5)) for i in range(320)]
+    items = documents(texts, [NOON + i for i in range(320)])
+    index, start = nd.Index(**WORDS, against="everything"), threading.Barrier(8)
+    found: list[list[nd.Verdict]] = [[] for _ in range(8)]
+    failed: list[BaseException] = []
+
+    def work(worker: int) -> None:
+        try:
+            start.wait()
+            worker_items = items[worker::8]
+            for i in range(0, len(worker_items), 4):
+                found[worker] += [index.add(worker_items[i]), *index.add_many(worker_items[i + 1 : i + 4])]
+                index.query(worker_items[i].text, k=2)
+                assert len(index) > 0
+        except BaseException as error:  # the test's own thread raises it
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    verdicts = {v.id: v for part in found for v in part}
+    assert sorted(verdicts) == sorted(item.id for item in items)
+    # All are held, in the order in which they were judged: the twin sees them in that order.
+    by_id = {item.id: item for item in items}
+    twin = NaiveIndex(Recipe(features="words:1", threshold=0.5), window=None, against="everything")
+    order = list(index)
+    assert len(order) == 320
+    assert [plain_verdict(verdicts[id]) for id in order] == twin.add_many(by_id[id] for id in order)
+
+
+def test_a_verdict_contains_the_evidence_of_the_classifier() -> None:
+    classifier = make_classifier("facts", bias=0.5)
+    texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
+    _, near, exact, last = nd.Index(classifier=classifier, window=None).add_many(
+        documents([*texts, texts[0], "nothing"])
+    )
+    measurer = Measurer(classifier.vector, classifier.statistics)
+    x = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))
+    (g,) = classifier.score(x).tolist()
+    assert (near.kind, near.score) == ("near", g)
+    assert near.similarity == pytest.approx(float(classifier.probability(np.array([g]))[0]), abs=1e-9)
+    assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
+    contributions = dict(zip(classifier.vector.names, classifier.contributions(x)[0].tolist(), strict=True))
+    assert {push.measure: push.amount for push in near.measures} == contributions
+    assert {push.measure: push.value for push in near.measures} == dict(zip(classifier.vector.names, x[0], strict=True))
+    assert sorted(near.measures, key=lambda push: -abs(push.amount)) == list(near.measures)
+    assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
+    assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
+    assert (last.kind, last.score, last.measures) == ("original", None, ())

@@ -15,7 +15,19 @@ from flow_classifiers import NaiveClassifierIndex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex
-from streaming import NOON, RECIPES, TEXTS, TIMED, SetClock, asked, both, examples, held, index_of, same
+from streaming import (
+    NOON,
+    RECIPES,
+    TEXTS,
+    TIMED,
+    SetClock,
+    assert_same_verdicts,
+    examples,
+    id_similarities,
+    index_and_twin,
+    make_index,
+    window_ids,
+)
 
 import neardup as nd
 from neardup.stream import second_step
@@ -26,9 +38,9 @@ class Step(NamedTuple):
 
     text: str
     forward: int
-    aside: int | None
+    offset: int | None
     now: int
-    does: str
+    action: str
 
 
 STEPS = st.builds(
@@ -56,16 +68,16 @@ WINDOWS: list[tuple[Any, str, int]] = [
 Timed = tuple[Step, nd.Document, float]
 
 
-def timed(stream: Sequence[Step], unit: int, *, always: bool = False) -> list[Timed]:
+def timed_documents(stream: Sequence[Step], unit: int, *, always: bool = False) -> list[Timed]:
     """The steps with their documents, each with a time if always, and what the clock on the wall says."""
     if always:
-        stream = [step._replace(aside=step.aside or 0, now=10**9) for step in stream]
+        stream = [step._replace(offset=step.offset or 0, now=10**9) for step in stream]
     titles = ["", "Fox runs", "Fox runs again", "東京"]
     base = float(NOON)
     found: list[Timed] = []
     for i, step in enumerate(stream):
         base += step.forward * unit
-        stamp: Any = None if step.aside is None else base + step.aside * unit
+        stamp: Any = None if step.offset is None else base + step.offset * unit
         if stamp is not None and i % 3 == 0:
             # A microsecond beside the full second.
             stamp = datetime.fromtimestamp(stamp, UTC) + timedelta(microseconds=step.forward % 3 - 1)
@@ -74,7 +86,7 @@ def timed(stream: Sequence[Step], unit: int, *, always: bool = False) -> list[Ti
     return found
 
 
-def follow(
+def follow_steps(
     index: nd.Index, twin: NaiveIndex, clock: SetClock, steps: Sequence[tuple[Step, nd.Document, float]]
 ) -> None:
     """Do the same with both and hold every answer equal."""
@@ -82,28 +94,28 @@ def follow(
     counts = not (twin.recipe.second_step or learned)
     for step, document, now in steps:
         clock.time = now
-        same([index.add(document)], [twin.add(document)], counts=counts)
+        assert_same_verdicts([index.add(document)], [twin.add(document)], counts=counts)
         alive = list(twin)
-        if step.does == "remove" and alive:
-            gone = alive[step.forward % len(alive)]
-            index.remove(gone)
-            twin.remove(gone)
-        elif step.does == "query":
-            assert asked(index.query(document.text)) == twin.query(document.text)
-        elif step.does == "nearest" and not (learned or twin.recipe.second_step or twin.recipe.search == "lsh"):
-            assert asked(index.query(document.text, k=3)) == twin.query(document.text, k=3)
-        assert held(index, twin) == list(twin)
+        if step.action == "remove" and alive:
+            removed_id = alive[step.forward % len(alive)]
+            index.remove(removed_id)
+            twin.remove(removed_id)
+        elif step.action == "query":
+            assert id_similarities(index.query(document.text)) == twin.query(document.text)
+        elif step.action == "nearest" and not (learned or twin.recipe.second_step or twin.recipe.search == "lsh"):
+            assert id_similarities(index.query(document.text, k=3)) == twin.query(document.text, k=3)
+        assert window_ids(index, twin) == list(twin)
 
 
 @pytest.mark.parametrize("recipe", [*RECIPES, "sets", "facts, bent", "everything"])
 @settings(max_examples=examples(15))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]))
-def test_streams_give_what_the_rules_say(
+def test_verdicts_on_streams_equal_those_of_the_twin(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str
 ) -> None:
     clock = SetClock()
-    index, twin = both(recipe, window=window[0], window_by=window[1], against=against, now=clock)
-    follow(index, twin, clock, timed(stream, window[2]))
+    index, twin = index_and_twin(recipe, window=window[0], window_by=window[1], against=against, now=clock)
+    follow_steps(index, twin, clock, timed_documents(stream, window[2]))
 
 
 BATCHED = ["default", "words", "bits", "edit", "sets", "facts, bent", TIMED]
@@ -112,24 +124,24 @@ BATCHED = ["default", "words", "bits", "edit", "sets", "facts, bent", TIMED]
 @pytest.mark.parametrize("recipe", BATCHED)
 @settings(max_examples=examples(25))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
-def test_batches_are_judged_as_one_by_one(
+def test_batches_get_the_verdicts_of_single_additions(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
     clock = SetClock()
-    index, twin = both(recipe, window=window[0], window_by=window[1], against=against, now=clock)
-    rest = timed(stream, window[2], always=recipe == TIMED)
+    index, twin = index_and_twin(recipe, window=window[0], window_by=window[1], against=against, now=clock)
+    rest = timed_documents(stream, window[2], always=recipe == TIMED)
     with patch.object(second_step, "MAX_DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered")):
         while rest:
             size = data.draw(st.integers(1, len(rest)))
             batch, rest = rest[:size], rest[size:]
             clock.time = batch[-1][2]
             items = [document for _, document, _ in batch]
-            same(index.add_many(items), twin.add_many(items), counts=recipe in BATCHED[:3])
+            assert_same_verdicts(index.add_many(items), twin.add_many(items), counts=recipe in BATCHED[:3])
             alive = list(twin)
-            if batch[0][0].does == "remove" and alive:
+            if batch[0][0].action == "remove" and alive:
                 index.remove(alive[size % len(alive)])
                 twin.remove(alive[size % len(alive)])
-            assert held(index, twin) == list(twin)
+            assert window_ids(index, twin) == list(twin)
 
 
 @settings(max_examples=examples(40))
@@ -140,16 +152,16 @@ def test_batches_are_judged_as_one_by_one(
     st.sampled_from(["originals", "everything"]),
     st.data(),
 )
-def test_closing_and_opening_changes_nothing(
+def test_a_restart_changes_nothing(
     stream: list[Step], window: tuple[Any, str, int], recipe: str, against: str, data: st.DataObject
 ) -> None:
     clock = SetClock()
     choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": clock}
-    rest, known = timed(stream, window[2], always=recipe == TIMED), dict[str, nd.Verdict]()
+    rest, verdicts_by_id = timed_documents(stream, window[2], always=recipe == TIMED), dict[str, nd.Verdict]()
     # Also where Hypothesis ends an example early, the store must be closed.
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
         choices["path"] = Path(folder) / "news.db"
-        index, twin = both(recipe, **choices)
+        index, twin = index_and_twin(recipe, **choices)
         opened.callback(lambda: index.close())
         while rest:
             size = data.draw(st.integers(1, len(rest)))
@@ -157,19 +169,19 @@ def test_closing_and_opening_changes_nothing(
             clock.time = batch[-1][2]
             found = index.add_many(document for _, document, _ in batch)
             counts = recipe not in ("bigrams", TIMED)
-            same(found, twin.add_many(document for _, document, _ in batch), counts=counts)
-            known |= {verdict.id: verdict for verdict in found}
+            assert_same_verdicts(found, twin.add_many(document for _, document, _ in batch), counts=counts)
+            verdicts_by_id |= {verdict.id: verdict for verdict in found}
             alive = list(twin)
-            if batch[0][0].does == "remove" and alive:
+            if batch[0][0].action == "remove" and alive:
                 index.remove(alive[size % len(alive)])
                 twin.remove(alive[size % len(alive)])
             before = index.statistics
             index.close()
-            index = index_of(recipe, **choices)
+            index = make_index(recipe, **choices)
             after = index.statistics
-            for name in ("arrived", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
+            for name in ("documents", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
                 assert getattr(after, name) == getattr(before, name), name
-            assert held(index, twin) == list(twin)
-            assert {id: index.verdict_of(id) for id in known} == known
-            assert all(index.text_of(item.id) == item.text for item in twin.held if item.id in twin)
-            assert recipe == TIMED or asked(index.query(batch[0][1].text)) == twin.query(batch[0][1].text)
+            assert window_ids(index, twin) == list(twin)
+            assert {id: index.verdict_of(id) for id in verdicts_by_id} == verdicts_by_id
+            assert all(index.text_of(item.id) == item.text for item in twin.window if item.id in twin)
+            assert recipe == TIMED or id_similarities(index.query(batch[0][1].text)) == twin.query(batch[0][1].text)

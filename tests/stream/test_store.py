@@ -17,7 +17,7 @@ import stop_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sentences import says
-from storing import FLAGS, Twin, opened, stored
+from storing import FLAGS, Twin, open_store, stored_document
 from streaming import examples
 
 import neardup as nd
@@ -32,10 +32,10 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 STEPS = st.sampled_from(["record", "record", "record", "forget", "unhold", "placed", "state", "reopen"])
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-PUSHES = st.lists(
+CONTRIBUTIONS = st.lists(
     st.builds(Contribution, TEXTS, st.none() | FINITE, FINITE), unique_by=lambda push: push.measure, max_size=4
 )
-CLASSIFIER_SCHEMA = st.tuples(FINITE, PUSHES.map(tuple))
+CLASSIFIER_SCHEMA = st.tuples(FINITE, CONTRIBUTIONS.map(tuple))
 
 
 @st.composite
@@ -65,7 +65,7 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[StoredDocument
 
 @settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_it_says_what_plain_dicts_say(
+def test_the_store_equals_its_twin_of_dicts(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (
@@ -79,16 +79,16 @@ def test_it_says_what_plain_dicts_say(
     twin, taken = Twin(), set[str]()
     steps = [data.draw(STEPS) for _ in range(data.draw(st.integers(1, 10)))]
     while steps:
-        with opened(path) as store:
+        with open_store(path) as store:
             twin.check(store)
             while steps and (step := steps.pop()) != "reopen":
-                follow(data, step, store, twin, taken)
+                follow_step(data, step, store, twin, taken)
                 twin.check(store)
-    with opened(path) as store:
+    with open_store(path) as store:
         twin.check(store)
 
 
-def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[str]) -> None:
+def follow_step(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[str]) -> None:
     """Do the same with both."""
     match step:
         case "record":
@@ -103,7 +103,7 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
         case "unhold" if twin.rows:
             serial = data.draw(st.sampled_from(sorted(twin.rows)))
             store.delete_text(serial)
-            twin.held.discard(serial)
+            twin.window_serials.discard(serial)
         case "placed" if twin.rows:
             serials = data.draw(st.lists(st.sampled_from(sorted(twin.rows)), max_size=4))
             store.mark_placed(serials)
@@ -114,9 +114,9 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
             twin.state[key] = value
 
 
-def test_what_is_unplaced_can_be_placed_meanwhile(tmp_path: Path) -> None:
-    with opened(tmp_path / "news.db") as store:
-        store.record([stored(serial, origin="in/a") for serial in range(300)])
+def test_unplaced_documents_can_be_marked_while_they_are_read(tmp_path: Path) -> None:
+    with open_store(tmp_path / "news.db") as store:
+        store.record([stored_document(serial, origin="in/a") for serial in range(300)])
         for count, row in enumerate(store.unplaced_documents()):
             assert row.serial == count
             if count % 10 == 9:
@@ -127,17 +127,17 @@ def test_what_is_unplaced_can_be_placed_meanwhile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [stored(5), stored(6, "doc0")],
-        [stored(5), stored(1, "other")],
-        [stored(5, "x"), stored(6, "x")],
-        [stored(5), stored(6, verdict=Verdict("doc6", "strange", None, None, 0.0, "", None))],
+        [stored_document(5), stored_document(6, "doc0")],
+        [stored_document(5), stored_document(1, "other")],
+        [stored_document(5, "x"), stored_document(6, "x")],
+        [stored_document(5), stored_document(6, verdict=Verdict("doc6", "strange", None, None, 0.0, "", None))],
     ],
     ids=["id", "serial", "twice", "kind"],
 )
-def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[StoredDocument], tmp_path: Path) -> None:
+def test_a_document_that_cannot_be_stored_rejects_its_batch(rows: list[StoredDocument], tmp_path: Path) -> None:
     twin = Twin()
-    with opened(tmp_path / "news.db") as store:
-        twin.record(first := [stored(0), stored(1)], {"clock": "1"})
+    with open_store(tmp_path / "news.db") as store:
+        twin.record(first := [stored_document(0), stored_document(1)], {"clock": "1"})
         store.record(first, {"clock": "1"})
         with pytest.raises(StoreError) as caught:
             store.record(rows, {"clock": "2"})
@@ -145,7 +145,7 @@ def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[StoredD
         twin.check(store)
 
 
-def test_an_interrupt_before_or_after_the_commit_leaves_the_numbers_right(tmp_path: Path) -> None:
+def test_an_interrupt_around_the_commit_keeps_the_counts_right(tmp_path: Path) -> None:
     class Interrupted(list[StoredDocument]):
         """Interrupts when it is gone through for the third time, within the transaction."""
 
@@ -163,24 +163,24 @@ def test_an_interrupt_before_or_after_the_commit_leaves_the_numbers_right(tmp_pa
             connection.execute("COMMIT")
             raise KeyboardInterrupt
 
-    with opened(tmp_path / "news.db") as store:
-        store.record([stored(0)])
+    with open_store(tmp_path / "news.db") as store:
+        store.record([stored_document(0)])
         with pytest.raises(KeyboardInterrupt):
-            store.record(Interrupted([stored(1)]))
+            store.record(Interrupted([stored_document(1)]))
         assert (store.judged_ids(["doc1"]), store.counts["arrived"]) == (set(), 1)
         with pytest.raises(KeyboardInterrupt):
             interrupted_after_the_commit()
         assert store.counts["late"] == 7
-        store.record([stored(1)])
+        store.record([stored_document(1)])
         assert store.next_serial == 2
 
 
-def test_forgotten_room_is_used_again_and_what_lingers_goes_at_the_end(tmp_path: Path) -> None:
+def test_space_of_forgotten_texts_is_reused(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
-    with opened(path) as store:
+    with open_store(path) as store:
         sizes = []
         for hour in range(12):
-            rows = [stored(serial, text="word " * 400) for serial in range(hour * 300, hour * 300 + 300)]
+            rows = [stored_document(serial, text="word " * 400) for serial in range(hour * 300, hour * 300 + 300)]
             for begin in range(0, 300, 50):
                 store.record(rows[begin : begin + 50])
             store.forget((hour - 2) * 300)
@@ -192,18 +192,18 @@ def test_forgotten_room_is_used_again_and_what_lingers_goes_at_the_end(tmp_path:
         assert connection.execute("SELECT count(*) FROM held").fetchone() == (5,)
 
 
-def test_others_may_read_it_while_it_is_in_use_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_a_store_in_use_can_be_read_by_others(tmp_path: Path) -> None:
     path = tmp_path / "a?b#c%41 é.db"
-    pushes = Contribution("jaccard(words:4)", 0.75, 1.5), Contribution("title", None, -0.25)
-    near = Verdict("doc1", "near", "doc0", 0.9, 0.25, "", (9, 10, 10), 1.25, pushes)
-    with opened(path) as store:
-        store.record([stored(0, title="A title")])
+    contributions = Contribution("jaccard(words:4)", 0.75, 1.5), Contribution("title", None, -0.25)
+    near = Verdict("doc1", "near", "doc0", 0.9, 0.25, "", (9, 10, 10), 1.25, contributions)
+    with open_store(path) as store:
+        store.record([stored_document(0, title="A title")])
         with contextlib.closing(sqlite3.connect(path)) as shell:
             query = "SELECT id, text, title, datetime(judged, 'unixepoch') FROM documents JOIN held USING (serial)"
             assert shell.execute(query).fetchall() == [("doc0", "a text", "A title", "1970-01-01 00:00:00")]
             shell.execute("BEGIN")
             assert shell.execute("SELECT count(*) FROM documents").fetchone() == (1,)
-            store.record([stored(1, verdict=near)])  # a reader's open transaction holds nobody up
+            store.record([stored_document(1, verdict=near)])  # a reader's open transaction holds nobody up
             assert shell.execute("SELECT count(*) FROM documents").fetchone() == (1,)
             shell.execute("COMMIT")
             found = shell.execute("SELECT score, measures FROM documents WHERE score NOT NULL").fetchall()
@@ -215,20 +215,20 @@ def test_others_may_read_it_while_it_is_in_use_and_leave_nothing_behind(tmp_path
     assert sorted(found.name for found in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
 
 
-def test_stores_are_apart_and_links_lead_to_the_same(tmp_path: Path) -> None:
+def test_a_link_leads_to_the_same_store(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "news.db")
-    with opened(tmp_path / "news.db"), opened(tmp_path / "other.db") as other:
-        other.record([stored(0)])
+    with open_store(tmp_path / "news.db"), open_store(tmp_path / "other.db") as other:
+        other.record([stored_document(0)])
         with pytest.raises(StoreError) as caught:
-            opened(tmp_path / "link.db")
+            open_store(tmp_path / "link.db")
         assert says(caught.value, "news.db", "in use", f"process {os.getpid()} (this one)")
-    with opened(tmp_path / "link.db") as store:
+    with open_store(tmp_path / "link.db") as store:
         assert store.next_serial == 0
 
 
-def test_a_request_is_answered_by_who_has_the_store(tmp_path: Path) -> None:
+def test_a_release_request_is_answered_by_the_owner_of_the_store(tmp_path: Path) -> None:
     path, answers = tmp_path / "news.db", list[dict[str, str]]()
-    with opened(path) as store:
+    with open_store(path) as store:
         with pytest.raises(StoreError) as caught:
             request_release(path, "a", "ann", 0.2)
         assert says(caught.value, "in use", "has not answered", "stop it")
@@ -245,14 +245,14 @@ def test_a_request_is_answered_by_who_has_the_store(tmp_path: Path) -> None:
 NEWS = "The harbour board voted to widen the eastern channel at a cost of forty million crowns"
 
 
-def again(path: Path, **choices: Any) -> str:
+def verdict_after_restart(path: Path, **choices: Any) -> str:
     """What a store of an English recipe says of a copy when it is opened again."""
     with nd.Index(path=path, window=None, **choices) as index:
         index.add(nd.Document("a", NEWS, "2024-05-01T08:00"))
-    return reopened(path, **choices)
+    return verdict_of_copy(path, **choices)
 
 
-def reopened(path: Path, **choices: Any) -> str:
+def verdict_of_copy(path: Path, **choices: Any) -> str:
     try:
         with nd.Index(path=path, window=None, **choices) as index:
             return index.add(nd.Document("b", NEWS, "2024-05-01T09:00")).kind
@@ -260,29 +260,31 @@ def reopened(path: Path, **choices: Any) -> str:
         return str(error)
 
 
-def test_a_recipe_that_means_something_else_by_now_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_whose_meaning_has_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "news.db"
-    own = stop_words.get_stop_words
-    assert again(path, stop_words="en") == "exact"
+    original_stop_words = stop_words.get_stop_words
+    assert verdict_after_restart(path, stop_words="en") == "exact"
     monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
-    assert again(tmp_path / "new.db", stop_words="en") == "exact"
+    assert verdict_after_restart(tmp_path / "new.db", stop_words="en") == "exact"
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr("neardup.text.normalize.kernel_tables", lambda name: [np.zeros(3, int)])
-        assert "Unicode tables differ" in reopened(path, stop_words="en")
+        assert "Unicode tables differ" in verdict_of_copy(path, stop_words="en")
     with monkeypatch.context() as patch:
-        patch.setattr(stop_words, "get_stop_words", lambda code: own(code) + ["harbour"] * (code == "en"))
+        patch.setattr(
+            stop_words, "get_stop_words", lambda code: original_stop_words(code) + ["harbour"] * (code == "en")
+        )
         for cached in (lists.stop_words, lists._language_stop_words):
             cached.cache_clear()
-        assert "other stop words" in reopened(path, stop_words="en")
-        assert again(tmp_path / "plain.db") == "exact"
+        assert "other stop words" in verdict_of_copy(path, stop_words="en")
+        assert verdict_after_restart(tmp_path / "plain.db") == "exact"
     for cached in (lists.stop_words, lists._language_stop_words):
         cached.cache_clear()
     assert says(
-        reopened(path, stop_words="en", threshold=0.5), "news.db was made", "another recipe", "name another path"
+        verdict_of_copy(path, stop_words="en", threshold=0.5), "news.db was made", "another recipe", "name another path"
     )
     assert path.read_bytes() == before
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE meta SET value = '9b149c4753197aee' WHERE name = 'fingerprint'")
         connection.execute("DELETE FROM meta WHERE name LIKE 'depends on %'")
-    assert "older neardup" in reopened(path, stop_words="en")
+    assert "older neardup" in verdict_of_copy(path, stop_words="en")

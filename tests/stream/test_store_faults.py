@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from sentences import says
-from storing import MARK, Twin, batch, opened, stored
+from storing import IDENTITY, Twin, batch, open_store, stored_document
 from streaming import AT_LENGTH
 
 from neardup.errors import StoreError
@@ -28,8 +28,8 @@ WRITER = """
     import sys, time
     sys.path.insert(0, {here!r})
     from pathlib import Path
-    from storing import batch, opened
-    with opened(Path(sys.argv[1])) as store:
+    from storing import batch, open_store
+    with open_store(Path(sys.argv[1])) as store:
         print("open", flush=True)
         for number in range(store.next_serial // 7, 100_000):
             store.record(batch(number), {{"batch": str(number)}})
@@ -69,7 +69,7 @@ def refused(path: Path, *parts: str, **changes: object) -> None:
     before = contents(path.parent)
     for _ in range(2):
         with pytest.raises(StoreError) as caught:
-            opened(path, **changes)
+            open_store(path, **changes)
         assert says(caught.value, str(path), *parts)
         assert contents(path.parent) == before
 
@@ -90,7 +90,7 @@ def complete(store: Store) -> int:
     return number
 
 
-def test_a_killed_writer_leaves_what_it_had_confirmed(path: Path) -> None:
+def test_a_killed_writer_leaves_every_confirmed_batch(path: Path) -> None:
     choose = random.Random(7)
     confirmed = -1
     for _ in range(8 if AT_LENGTH else 2):
@@ -98,7 +98,7 @@ def test_a_killed_writer_leaves_what_it_had_confirmed(path: Path) -> None:
             assert line(process) == "open"
             for _ in range(choose.randrange(10, 60)):
                 confirmed = int(line(process))
-        with opened(path) as store:
+        with open_store(path) as store:
             assert complete(store) > confirmed
     assert confirmed > 10
 
@@ -114,7 +114,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_log_torn_or_damaged_anywhere_goes_back_to_a_commit(killed: Path, tmp_path: Path) -> None:
+def test_a_damaged_log_is_applied_up_to_its_last_commit(killed: Path, tmp_path: Path) -> None:
     log = killed.with_name("news.db-wal").read_bytes()
     choose = random.Random(8)
     sizes = {0, 1, 31, 32, 33, len(log), *(choose.randrange(len(log)) for _ in range(60 if AT_LENGTH else 12))}
@@ -129,31 +129,31 @@ def test_a_log_torn_or_damaged_anywhere_goes_back_to_a_commit(killed: Path, tmp_
         copy.parent.mkdir()
         shutil.copy(killed, copy)
         copy.with_name("news.db-wal").write_bytes(content)
-        with opened(copy) as store:
+        with open_store(copy) as store:
             found.append(complete(store))
     found = found[: len(sizes)]
     assert found == sorted(found)
     assert (found[0], found[-1] >= 13, len(set(found)) > 5) == (0, True, True)
 
 
-def test_a_writer_killed_while_it_makes_the_store_leaves_none_or_a_whole_one(path: Path) -> None:
+def test_remains_of_an_unfinished_store_are_replaced(path: Path) -> None:
     path.with_name("news.db.new").write_bytes(b"half a store")
     path.with_name("news.db.new-journal").write_bytes(b"half a journal")
-    with opened(path) as store:
+    with open_store(path) as store:
         store.record(batch(0))
     assert set(contents(path.parent)) == {"news.db"}
 
 
 def filled(path: Path) -> Twin:
     twin = Twin()
-    with opened(path) as store:
+    with open_store(path) as store:
         for number in range(4):
             store.record(batch(number))
             twin.record(batch(number), {})
     return twin
 
 
-def test_a_file_cut_at_any_byte_of_its_last_page_is_refused(path: Path) -> None:
+def test_a_truncated_store_is_refused(path: Path) -> None:
     filled(path)
     whole = path.read_bytes()
     choose = random.Random(10)
@@ -178,7 +178,7 @@ def test_a_file_cut_at_any_byte_of_its_last_page_is_refused(path: Path) -> None:
     refused(path, "is damaged", "header is gone")
 
 
-def test_a_page_overwritten_with_zeros_is_never_believed(path: Path) -> None:
+def test_a_page_of_zeros_is_detected(path: Path) -> None:
     twin = filled(path)
     whole = path.read_bytes()
     choose = random.Random(11)
@@ -188,14 +188,14 @@ def test_a_page_overwritten_with_zeros_is_never_believed(path: Path) -> None:
             start, end = page * 8192 + begin, (page + 1) * 8192
             path.write_bytes(whole[:start] + bytes(end - start) + whole[end:])
             try:
-                with opened(path) as store:
+                with open_store(path) as store:
                     twin.check(store)
             except StoreError:
                 caught += 1
     assert caught > len(whole) // 8192
 
 
-def test_a_changed_text_or_row_is_found_when_it_is_read(path: Path) -> None:
+def test_a_changed_text_or_row_is_detected_when_it_is_read(path: Path) -> None:
     filled(path)
     for change, words in (
         ("UPDATE held SET text = 'another' WHERE serial = 3", "the text of document number 3 is not what was written"),
@@ -210,11 +210,11 @@ def test_a_changed_text_or_row_is_found_when_it_is_read(path: Path) -> None:
         shutil.copy(path, copy)
         with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
             connection.execute(change)
-        with opened(copy) as store, pytest.raises(StoreError, match=words):
+        with open_store(copy) as store, pytest.raises(StoreError, match=words):
             list(store.held_documents())
 
 
-def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
+def test_damage_found_later_is_a_store_error(path: Path) -> None:
     filled(path)
     state = path.stat()
     whole = bytearray(path.read_bytes())
@@ -225,17 +225,17 @@ def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
     path.write_bytes(whole)
     # As if it were the file that was closed, so that it is not checked at the start.
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    with opened(path) as store:
+    with open_store(path) as store:
         with pytest.raises(StoreError, match="is damaged"):
             store.judged_ids(["doc1"])
         with pytest.raises(StoreError, match="is damaged"):
-            store.record([stored(store.next_serial)])
+            store.record([stored_document(store.next_serial)])
         assert store.next_serial == 28
     path.touch()
     refused(path, "is damaged")
 
 
-def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> None:
+def test_other_files_are_refused_and_not_changed(path: Path, tmp_path: Path) -> None:
     path.write_text("id,text\n1,hello\n" * 20)
     refused(path, "not a store of neardup", "move it away")
     path.unlink()
@@ -248,10 +248,10 @@ def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> N
     refused(path, "format 99", "only", "that wrote it")
     assert [found.name for found in tmp_path.iterdir()] == ["news.db"]
     with pytest.raises(StoreError) as caught:
-        opened(tmp_path)
+        open_store(tmp_path)
     assert says(caught.value, f"{tmp_path} is a folder", "a store is a file", "/news.db")
     with pytest.raises(StoreError) as caught:
-        opened(tmp_path / "nowhere" / "news.db")
+        open_store(tmp_path / "nowhere" / "news.db")
     assert says(caught.value, "nowhere is not a folder", "news.db")
     path.unlink()
     path.with_name("news.db-wal").write_bytes(b"verdicts")
@@ -259,39 +259,39 @@ def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("after", ["a clean end", "a kill"])
-def test_another_recipe_or_window_is_refused_before_anything_is_touched(path: Path, killed: Path, after: str) -> None:
+def test_another_recipe_or_window_is_refused_without_a_change(path: Path, killed: Path, after: str) -> None:
     if after == "a kill":
         for ending in ("", "-wal"):
             shutil.copy(killed.with_name(f"news.db{ending}"), path.with_name(f"news.db{ending}"))
     else:
         filled(path)
-    own = dict(MARK.settings)
+    settings = dict(IDENTITY.settings)
     refused(path, "another recipe or classifier", "fingerprint 'f1', not 'f2'", fingerprint="f2")
-    refused(path, "window '24h', not '48h'", settings=own | {"window": "48h"})
-    refused(path, "extra none, not 'x'", settings=own | {"extra": "x"})
-    refused(path, "window '24h', not none", settings={k: v for k, v in own.items() if k != "window"})
-    with opened(path) as store:
+    refused(path, "window '24h', not '48h'", settings=settings | {"window": "48h"})
+    refused(path, "extra none, not 'x'", settings=settings | {"extra": "x"})
+    refused(path, "window '24h', not none", settings={k: v for k, v in settings.items() if k != "window"})
+    with open_store(path) as store:
         assert store.next_serial
 
 
-def test_a_store_has_one_writer_and_a_dead_one_is_none(path: Path) -> None:
+def test_a_store_has_one_living_writer(path: Path) -> None:
     with running(path) as process:
         assert line(process) == "open"
         with pytest.raises(StoreError) as caught:
-            opened(path)
+            open_store(path)
         assert says(caught.value, "in use", f"process {process.pid};", "one writer")
     path.with_name("news.db.lock").write_text("pid 1\n")
-    with opened(path) as store:
+    with open_store(path) as store:
         complete(store)
         with pytest.raises(StoreError) as caught:
-            opened(path)
+            open_store(path)
         assert says(caught.value, "in use", f"process {os.getpid()} (this one)")
         complete(store)
 
 
-def test_another_program_that_writes_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_writing_program_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.store._BUSY_SECONDS", 0.05)
-    with opened(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with open_store(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError) as caught:
             store.record(batch(0))
@@ -309,7 +309,9 @@ def test_another_program_that_writes_is_named_as_the_cause(path: Path, monkeypat
         (0o666, 0o555, ("cannot be locked", "news.db.lock cannot be written")),
     ],
 )
-def test_no_permission_is_one_sentence(path: Path, file: int, folder: int, words: tuple[str, ...]) -> None:
+def test_a_missing_permission_is_reported_in_one_sentence(
+    path: Path, file: int, folder: int, words: tuple[str, ...]
+) -> None:
     filled(path)
     path.with_name("news.db.lock").unlink()
     root = os.geteuid() == 0
@@ -324,14 +326,14 @@ def test_no_permission_is_one_sentence(path: Path, file: int, folder: int, words
         if root:
             os.seteuid(65534)
         with pytest.raises(StoreError) as caught:
-            opened(path)
+            open_store(path)
         assert says(caught.value, *words)
     finally:
         if root:
             os.seteuid(0)
         for at, mode in modes.items():
             at.chmod(mode)
-    with opened(path) as store:
+    with open_store(path) as store:
         assert store.next_serial == 28
 
 
@@ -350,20 +352,20 @@ def fill(store: Store, twin: Twin) -> None:
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_a_full_disk_takes_nothing_and_the_store_goes_on(path: Path) -> None:
+def test_a_full_disk_stores_nothing_and_the_store_continues(path: Path) -> None:
     """A limit on the size of files is like a full disk."""
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     twin = Twin()
     try:
-        with opened(path) as store:
+        with open_store(path) as store:
             resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
             fill(store, twin)
             with pytest.raises(StoreError) as caught:
-                store.record([stored(store.next_serial, text="too long " * 200_000)])
+                store.record([stored_document(store.next_serial, text="too long " * 200_000)])
             assert says(caught.value, "news.db cannot grow", "nothing", "free space")
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             twin.check(store)
-            store.record([stored(store.next_serial)])
+            store.record([stored_document(store.next_serial)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import says
-from streaming import AT_LENGTH, NOON, RECIPES, TIMED, SetClock, examples, index_of
-from test_index_properties import STREAMS, WINDOWS, Step, timed
+from streaming import AT_LENGTH, NOON, RECIPES, TIMED, SetClock, examples, make_index
+from test_index_properties import STREAMS, WINDOWS, Step, timed_documents
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
@@ -23,26 +23,19 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import WindowLength
 from neardup.spark import streams
-from neardup.spark.streams import (
-    NO_TIME,
-    StreamConfig,
-    checked_documents,
-    document_blobs,
-    judge_batch,
-    sort_documents,
-)
+from neardup.spark.streams import NO_TIME, StreamConfig, checked_documents, document_blobs, judge_batch, sort_documents
 from neardup.stream.index import statistics_for
 
 
-class Remembered:
+class MemoryState:
     """A state in memory; ``copy`` is what a micro-batch that fails began with."""
 
     def __init__(self) -> None:
         self.data: bytes | None = None
         self.blobs: dict[int, bytes] = {}
 
-    def copy(self) -> Remembered:
-        found = Remembered()
+    def copy(self) -> MemoryState:
+        found = MemoryState()
         found.data, found.blobs = self.data, dict(self.blobs)
         return found
 
@@ -62,57 +55,54 @@ class Remembered:
         del self.blobs[number]
 
 
-class Here:
+class LocalBroadcast:
     """StreamConfig that is not sent anywhere."""
 
-    def __init__(self, work: StreamConfig) -> None:
-        self.value = work
+    def __init__(self, config: StreamConfig) -> None:
+        self.value = config
 
 
-class Plain:
+class LocalStream:
     """A stream of one group, whose micro-batches are judge_batch in any of some processes."""
 
-    def __init__(self, work: StreamConfig, processes: int = 1) -> None:
-        self.work, self.state = work, Remembered()
+    def __init__(self, config: StreamConfig, processes: int = 1) -> None:
+        self.config, self.state = config, MemoryState()
         self.processes: list[Any] = [OrderedDict() for _ in range(processes)]
 
     def restart(self) -> None:
         for flows in self.processes:
             flows.clear()
 
-    def batch(self, blobs: Sequence[bytes], now: float, where: int = 0) -> list[dict[str, Any]]:
+    def batch(self, blobs: Sequence[bytes], now: float, process: int = 0) -> list[dict[str, Any]]:
         """Judge a micro-batch in a process."""
-        with patch.object(streams, "_WINDOWS", self.processes[where]):
-            found: list[dict[str, Any]] = judge_batch(self.work, self.state, blobs, round(now * 1e6), "").to_pylist()
+        with patch.object(streams, "_WINDOWS", self.processes[process]):
+            found: list[dict[str, Any]] = judge_batch(self.config, self.state, blobs, round(now * 1e6), "").to_pylist()
             return found
 
-    def failed(self, blobs: Sequence[bytes], now: float, where: int) -> None:
+    def failed(self, blobs: Sequence[bytes], now: float, process: int) -> None:
         """Judge a micro-batch whose outcome is lost, as when a worker dies."""
         kept = self.state.copy()
-        self.batch(blobs, now, where)
+        self.batch(blobs, now, process)
         self.state = kept
 
 
-def work_of(
-    recipe: Recipe,
-    window: Any,
-    by: str,
-    against: str,
-    classifier: Classifier | None = None,
-    sample: Any = None,
+def config_of(
+    recipe: Recipe, window: Any, by: str, against: str, classifier: Classifier | None = None, sample: Any = None
 ) -> StreamConfig:
-    mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
+    identity = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
-    return StreamConfig(recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, mark)
+    return StreamConfig(
+        recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, identity
+    )
 
 
-def packed(work: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+def feature_blobs(config: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     """Rows as blobs with features."""
-    held: Any = Here(work)
-    return [blob for batch in document_blobs(held, batches) for blob in batch.column("data").to_pylist()]
+    broadcast: Any = LocalBroadcast(config)
+    return [blob for batch in document_blobs(broadcast, batches) for blob in batch.column("data").to_pylist()]
 
 
-def blobs(work: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
+def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
     """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first.
 
     One without a time is of now, as where a stream has no column of times.
@@ -134,110 +124,75 @@ def blobs(work: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2,
     schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
     size = max(1, -(-len(rows) // pieces))
     cut = [rows[i : i + size] for i in range(0, len(rows), size)][::-1]
-    return packed(work, (pa.RecordBatch.from_pylist(part, schema) for part in cut))
+    return feature_blobs(config, (pa.RecordBatch.from_pylist(part, schema) for part in cut))
 
 
 def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
-    o, a, b = verdict.counts or (None, None, None)
-    return {
-        "id": verdict.id,
-        "kind": verdict.kind,
-        "of": verdict.of,
-        "similarity": verdict.similarity,
-        "time": verdict.time,
-        "flag": verdict.flag,
-        "o": o,
-        "a": a,
-        "b": b,
-        "score": verdict.score,
-        "evidence": verdict.evidence,
-        "serial": serial,
-        "by": "",
-    }
+    fields = verdict.as_dict() | dict(zip("oab", verdict.counts or (None, None, None), strict=True))
+    del fields["counts"], fields["measures"]
+    return fields | {"serial": serial, "by": ""}
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
+def row_with_seconds(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its time in seconds, as a verdict has it."""
     return row | {"time": (row["time"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) / 1_000_000}
 
 
-def check(
-    stream: Sequence[Step],
-    window: tuple[Any, str, int],
-    work: StreamConfig,
-    index: nd.Index,
-    clock: SetClock,
-    data: Any,
-) -> None:
-    """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
-    unit = window[2]
-    plain = Plain(work, processes=2)
-    rest = timed([step for step in stream if step.does == "add"], unit)
-    serial = 0
-    while rest:
-        size = data.draw(st.integers(1, len(rest)))
-        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
-        clock.time = float(NOON) + serial
-        where = data.draw(st.integers(0, 1))
-        given = blobs(work, batch, now=clock.time)
-        happens = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
-        if happens == "fails":
-            plain.failed(given, clock.time, data.draw(st.integers(0, 1)))
-        if happens == "restarts":
-            plain.restart()
-        found = plain.batch(given, clock.time, where)
-        verdicts = index.add_many(batch)
-        wanted = [expected(v, serial + i) for i, v in enumerate(verdicts)]
-        assert [told(row) for row in found] == wanted
-        serial += size
-
-
-NAMES = [*(RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
+NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
 
 
 @pytest.mark.parametrize("recipe", NAMES)
 @settings(max_examples=examples(6))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
-def test_micro_batches_give_what_one_index_gives(
+def test_micro_batches_get_the_verdicts_of_one_index(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    (length, by, _), clock = window, SetClock()
-    index = index_of(recipe, window=length, window_by=by, against=against, now=clock)
-    work = work_of(index.recipe, length, by, against, index.classifier)
-    check(stream, window, work, index, clock, data)
+    """With failures, restarts and moves between processes."""
+    (length, by, unit), clock = window, SetClock()
+    index = make_index(recipe, window=length, window_by=by, against=against, now=clock)
+    config = config_of(index.recipe, length, by, against, index.classifier)
+    micro_batches = LocalStream(config, processes=2)
+    rest = timed_documents([step for step in stream if step.action == "add"], unit)
+    serial = 0
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
+        clock.time = float(NOON) + serial
+        process = data.draw(st.integers(0, 1))
+        batch_blobs = blobs(config, batch, now=clock.time)
+        event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
+        if event == "fails":
+            micro_batches.failed(batch_blobs, clock.time, data.draw(st.integers(0, 1)))
+        if event == "restarts":
+            micro_batches.restart()
+        found = micro_batches.batch(batch_blobs, clock.time, process)
+        verdicts = index.add_many(batch)
+        expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
+        assert [row_with_seconds(row) for row in found] == expected_rows
+        serial += size
 
 
-@settings(max_examples=examples(120))
-@given(STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.data())
-def test_times_of_all_kinds_give_what_one_index_gives(
-    stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
-) -> None:
-    chosen, (length, by, _), clock = RECIPES["words"], window, SetClock()
-    index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
-    check(stream, window, work_of(chosen, length, by, against), index, clock, data)
-
-
-def test_a_document_that_was_ahead_comes_back_with_its_own_time() -> None:
+def test_a_confirmed_document_returns_with_its_own_time() -> None:
     """Confirmed in another process than it was entered in, and once its first sub-index has gone."""
     recipe, clock = RECIPES["words"], SetClock(NOON + 10**6)
     index = nd.Index(recipe, window="100s", now=clock)
-    work = work_of(recipe, "100s", "time", "originals")
-    plain = Plain(work, processes=2)
+    config = config_of(recipe, "100s", "time", "originals")
+    plain = LocalStream(config, processes=2)
     times = [0, 50, 700, 20, 99, 720, 760, 790, 815]
     texts = ["fox", "dog", "the owl is here", "fox", "dog", "one more", "the owl is here", "cat", "the owl is here"]
     for i, (time, text) in enumerate(zip(times, texts, strict=True)):
         document = nd.Document(f"d{i}", text, float(NOON + time))
-        found = plain.batch(blobs(work, [document]), clock.time, i % 2)
-        assert [told(row) for row in found] == [expected(index.add(document), i)]
+        found = plain.batch(blobs(config, [document]), clock.time, i % 2)
+        assert [row_with_seconds(row) for row in found] == [expected(index.add(document), i)]
     assert [row["kind"] for row in found] == ["original"]
 
 
-def test_what_has_left_the_window_is_no_longer_remembered() -> None:
-    work = work_of(RECIPES["words"], "100s", "time", "originals")
-    plain = Plain(work)
+def test_expired_segments_leave_the_state() -> None:
+    config = config_of(RECIPES["words"], "100s", "time", "originals")
+    plain = LocalStream(config)
     for i in range(40):
         documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
-        plain.batch(blobs(work, documents), NOON)
+        plain.batch(blobs(config, documents), NOON)
     # Of 20 s each, those of the last 100 s and of the sub-index that the window ends in.
     assert len(plain.state.blobs) <= 7
 
@@ -251,20 +206,20 @@ def test_what_has_left_the_window_is_no_longer_remembered() -> None:
         ({"by": "source"}, ("by ", "this stream has source")),
     ],
 )
-def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
-    given: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
-    plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"]))
-    batch = blobs(plain.work, [nd.Document("a", "fox", 1.0)])
+def test_another_stream_cannot_continue_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
+    batch_blobs: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
+    plain = LocalStream(config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"]))
+    batch = blobs(plain.config, [nd.Document("a", "fox", 1.0)])
     plain.batch(batch, NOON)
-    given |= changed
-    work = work_of(given["recipe"], given["window"], "time", given["against"])
-    plain.work = work._replace(identity=work.identity | {"by": given.get("by", "")})
+    batch_blobs |= changed
+    config = config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"])
+    plain.config = config._replace(identity=config.identity | {"by": batch_blobs.get("by", "")})
     with pytest.raises(RecipeError) as caught:
         plain.batch(batch, NOON)
     assert says(caught.value, *message)
 
 
-def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
+def test_invalid_rows_are_rejected_and_not_judged() -> None:
     raw = pa.array([b"fox", b"dog", None, b"\xff\xfe", b"owl", "🛰 衛星".encode(), b""])
     day = "1987-02-26"
     batch = pa.RecordBatch.from_pydict(
@@ -285,18 +240,18 @@ def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
         None,
         None,
     ]
-    plain = Plain(work_of(RECIPES["words"], None, "time", "originals"))
-    rows = plain.batch(packed(plain.work, iter([batch])), NOON)
+    plain = LocalStream(config_of(RECIPES["words"], None, "time", "originals"))
+    rows = plain.batch(feature_blobs(plain.config, iter([batch])), NOON)
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
     documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
     assert found[:3] == documents
-    aside = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
-    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == aside
+    offset = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
+    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == offset
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
-    assert [row["flag"] for row in plain.batch(packed(plain.work, iter([only])), NOON)] == [NO_TEXT]
+    assert [row["flag"] for row in plain.batch(feature_blobs(plain.config, iter([only])), NOON)] == [NO_TEXT]
 
 
-def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
+def test_documents_of_a_micro_batch_are_sorted_by_time_then_id() -> None:
     rows = [("d", 3), ("b", 2), ("a", 2), ("c", 1)]
     batch = pa.RecordBatch.from_pydict(
         {
@@ -307,5 +262,5 @@ def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
             "time": pa.array([time for _, time in rows], pa.timestamp("us", "UTC")),
         }
     )
-    given = packed(work_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
-    assert sort_documents(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
+    batch_blobs = feature_blobs(config_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
+    assert sort_documents(batch_blobs, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]

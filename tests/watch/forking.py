@@ -19,12 +19,11 @@ from neardup.cli.app import app
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import Store
-from neardup.watch import judge as gathering
-from neardup.watch import outputs as moving
+from neardup.watch import judge, outputs
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
-    (moving, "rename_new"),
+    (outputs, "rename_new"),
     (builtins, "open"),
     *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
@@ -63,7 +62,7 @@ def run(arguments: list[str], last: int, after: float) -> NoReturn:
     os._exit(code or 0)
 
 
-gathering._BATCH_ITEMS = gathering._BATCH_FILES = 7
+judge._BATCH_ITEMS = judge._BATCH_FILES = 7
 with Index("ddd") as idle:
     idle.add_many(Document(str(number), f"words to warm up with {number}", 0.0) for number in range(3))
 signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -47,7 +47,7 @@ class Newsroom:
         self.done = root / "done"
         self.store = root / "news.db"
         self.inbox.mkdir(parents=True, exist_ok=True)
-        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.events_seen: list[tuple[str, dict[str, Any]]] = []
         self._delivered = 0
 
     def deliver(self, name: str, content: str | bytes, at: float | None = None) -> Path:
@@ -55,11 +55,11 @@ class Newsroom:
         self._delivered += 1
         path = self.inbox / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name[:200]}")
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        unfinished = path.with_name(f".{path.name[:200]}")
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
         moment = _DAY + self._delivered if at is None else at
-        os.utime(beside, (moment, moment))
-        beside.rename(path)
+        os.utime(unfinished, (moment, moment))
+        unfinished.rename(path)
         return path
 
     def settings(self, **changes: Any) -> WatchSettings:
@@ -80,10 +80,10 @@ class Newsroom:
         recipe = None if self.classifier else "ddd"
         with Index(recipe, classifier=self.classifier, window=window, path=self.store) as index:
             assert index.store is not None
-            log = Log(lambda event, fields: self.said.append((event, fields)))
+            log = Log(lambda event, fields: self.events_seen.append((event, fields)))
             yield Watcher(self.settings(**changes), index, index.store, log)
 
-    def take(self, **changes: Any) -> Counters:
+    def run_once(self, **changes: Any) -> Counters:
         """Take everything that is in the inbox."""
         with self.watcher(**changes) as watcher:
             return watcher.run()
@@ -110,22 +110,22 @@ class Newsroom:
             assert not thread.is_alive()
             assert not failed, failed
 
-    def until(self, true: Callable[[], bool], seconds: float = 300.0) -> None:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 300.0) -> None:
         """Wait for something to become true; the bound is for what never does, not for what is slow."""
         end = time.monotonic() + seconds
-        while not true():
-            assert time.monotonic() < end, self.said
+        while not condition():
+            assert time.monotonic() < end, self.events_seen
             time.sleep(0.01)
 
-    def until_looked(self, watcher: Watcher) -> None:
+    def wait_for_scan(self, watcher: Watcher) -> None:
         """Wait until a watcher has seen what the inbox holds now, and has taken what it wanted of it."""
         for _ in range(3):
             before = watcher._next_scan
-            self.until(lambda before=before: watcher._next_scan > before)  # type: ignore[misc]
+            self.wait_until(lambda before=before: watcher._next_scan > before)  # type: ignore[misc]
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What was said of one kind."""
-        return [fields for event, fields in self.said if event == name]
+        return [fields for event, fields in self.events_seen if event == name]
 
     def verdicts(self) -> dict[str, tuple[str, str | None]]:
         """What the store knows: kind and partner by id."""

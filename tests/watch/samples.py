@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from neardup.watch.items import items_in
+from neardup.watch.records import Item, Items
+
 RSS2 = """<?xml version="1.0" encoding="UTF-8"?>
 <?xml-stylesheet type="text/xsl" href="/feed.xsl"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/"
@@ -233,11 +236,7 @@ SAMPLES: dict[str, tuple[bytes, str, list[tuple[str, str, str, float | None, str
         "json",
         [("7", "Seven\nThe seventh 😀", "Seven", 1577836800.0, "https://x.example/7")],
     ),
-    "list.json": (
-        JSON_LIST.encode(),
-        "json",
-        [("a", "erste", "", None, ""), ("b", "zweite", "", 1577836800.0, "")],
-    ),
+    "list.json": (JSON_LIST.encode(), "json", [("a", "erste", "", None, ""), ("b", "zweite", "", 1577836800.0, "")]),
     "lines.jsonl": (
         JSON_LINES.encode(),
         "jsonl",
@@ -249,3 +248,15 @@ SAMPLES: dict[str, tuple[bytes, str, list[tuple[str, str, str, float | None, str
     ),
     "plain.txt": ("ein Text, 新闻 📰\n".encode(), "text", [("", "ein Text, 新闻 📰\n", "", None, "")]),
 }
+
+
+def read_file(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
+    found = items_in(name, data.encode() if isinstance(data, str) else data)
+    return found, list(found.items)
+
+
+def item_fields(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
+    return [
+        (item.key, item.text, item.title, item.timestamp.timestamp() if item.timestamp else None, item.link)
+        for item in items
+    ]

@@ -14,11 +14,16 @@ from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import judge as gathering
-from neardup.watch import outputs as moving
-from neardup.watch import pending
+from neardup.watch import judge, outputs, pending, watcher
 from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once after a fault."""
+    monkeypatch.setattr(judge, "_MAX_RETRY_S", 0.01)
+    monkeypatch.setattr(watcher, "_MAX_PAUSE_S", 0.01)
 
 
 def all_is_placed_once(room: Newsroom, names: list[str]) -> None:
@@ -29,7 +34,9 @@ def all_is_placed_once(room: Newsroom, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_a_full_disk_under_the_originals(once: bool, room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_waited_for_and_loses_nothing(
+    once: bool, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link, full = os.link, True
 
     def linking(source: str, target: str, **options: Any) -> None:
@@ -43,102 +50,94 @@ def test_a_full_disk_under_the_originals(once: bool, room: Newsroom, monkeypatch
         room.deliver(name, text_of(number))
     if once:
         with pytest.raises(OutputError) as caught:
-            room.take()
+            room.run_once()
         assert says(caught.value, "no space left", "nothing is lost", "start again")
         assert names_in(room.inbox) == names
         full = False
-        room.take()
-        assert [event for event, _ in room.said] == ["resumed"]
+        room.run_once()
+        assert [event for event, _ in room.events_seen] == ["resumed"]
     else:
         with room.watching():
-            room.until(lambda: bool(room.events("trouble")))
+            room.wait_until(lambda: bool(room.events("trouble")))
             message = room.events("trouble")[0]["message"]
             assert says(message, "cannot be written", "no space left", "nothing is lost", "tried again")
             full = False
-            room.until(lambda: names_in(room.out) == names)
+            room.wait_until(lambda: names_in(room.out) == names)
         assert room.events("well")
     all_is_placed_once(room, names)
 
 
-def test_the_folder_of_originals_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
-    with room.watching() as watcher:
+def test_a_missing_output_folder_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
+    with room.watching() as running:
         room.deliver("one.txt", text_of(1))
         # It is there before the folder is flushed and the store knows; while that goes on, the folder stays.
-        room.until(lambda: watcher.counters.files == 1)
+        room.wait_until(lambda: running.counters.files == 1)
         room.out.rename(tmp_path / "away")
         room.deliver("two.txt", text_of(2))
         room.deliver("three.jsonl", lines_of([{"id": i, "text": text_of(30 + i)} for i in range(3)]))
-        room.until(lambda: bool(room.events("trouble")))
+        room.wait_until(lambda: bool(room.events("trouble")))
         assert not room.out.exists()
         (tmp_path / "away").rename(room.out)
-        room.until(lambda: (room.done / "three.jsonl").exists())
+        room.wait_until(lambda: (room.done / "three.jsonl").exists())
     assert "the folder is gone" in room.events("trouble")[0]["message"]
     assert names_in(room.out) == ["one.txt", "three.jsonl", "two.txt"]
     assert len(rows_of(room.store)) == 5
 
 
-def test_the_inbox_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
+def test_a_missing_inbox_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
     names = [f"{number}.txt" for number in range(6)]
-    with room.watching() as watcher:
+    with room.watching() as running:
         for number in range(3):
             room.deliver(names[number], text_of(number))
-        room.until(lambda: watcher.counters.files == 3)
+        room.wait_until(lambda: running.counters.files == 3)
         room.inbox.rename(tmp_path / "away")
-        room.until(lambda: bool(room.events("trouble")))
+        room.wait_until(lambda: bool(room.events("trouble")))
         (tmp_path / "away").rename(room.inbox)
         for number in range(3, 6):
             room.deliver(names[number], text_of(number))
-        room.until(lambda: len(names_in(room.out)) == 6)
+        room.wait_until(lambda: len(names_in(room.out)) == 6)
     assert says(room.events("trouble")[0]["message"], "cannot be read", "no such file")
     assert len(room.events("well")) == 1
     all_is_placed_once(room, names)
 
 
-def test_one_file_that_may_not_be_read_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_file, forbidden = pending.read_file, 2
+@pytest.mark.parametrize(("step", "number"), [("read", errno.EACCES), ("moved", errno.EPERM)])
+def test_a_file_that_may_not_be_touched_stops_no_other(
+    step: str, number: int, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink, read_file, refusals = os.unlink, pending.read_file, 2
 
-    def refusing(root: str, found: Any, *rest: Any) -> Any:
-        nonlocal forbidden
-        if found.path == "locked.txt" and forbidden:
-            forbidden -= 1
-            raise PermissionError(errno.EACCES, "Permission denied", found.path)
+    def refuse(path: str) -> None:
+        nonlocal refusals
+        if path.endswith("locked.txt") and refusals:
+            refusals -= 1
+            raise PermissionError(number, os.strerror(number), path)
+
+    def refuse_to_unlink(path: Any, **options: Any) -> None:
+        if "/inbox/" in str(path):
+            refuse(str(path))
+        unlink(path, **options)
+
+    def refuse_to_read(root: str, found: Any, *rest: Any) -> Any:
+        refuse(found.path)
         return read_file(root, found, *rest)
 
-    monkeypatch.setattr(gathering, "read_file", refusing)
+    if step == "read":
+        monkeypatch.setattr(judge, "read_file", refuse_to_read)
+    else:
+        monkeypatch.setattr(os, "unlink", refuse_to_unlink)
     room.deliver("locked.txt", text_of(1))
     room.deliver("free.txt", text_of(2))
     with room.watching():
-        room.until(lambda: (room.out / "free.txt").exists())
-        room.until(lambda: (room.out / "locked.txt").exists())
-    assert len(room.events("trouble")) == 1
+        room.wait_until(lambda: (room.out / "free.txt").exists())
+        room.wait_until(lambda: (room.out / "locked.txt").exists())
+    assert [event for event, _ in room.events_seen if event in ("trouble", "well")] == ["trouble", "well"]
     message = room.events("trouble")[0]["message"]
-    assert says(message, "locked.txt cannot be read", "permission denied", "left in the inbox")
-    assert list(room.verdicts()) == ["free.txt", "locked.txt"]
-
-
-def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    unlink, forbidden = os.unlink, 2
-
-    def refusing(path: Any) -> None:
-        nonlocal forbidden
-        if str(path).endswith("inbox/locked.txt") and forbidden:
-            forbidden -= 1
-            raise PermissionError(errno.EPERM, "Operation not permitted", path)
-        unlink(path)
-
-    monkeypatch.setattr(os, "unlink", refusing)
-    room.deliver("locked.txt", text_of(1))
-    room.deliver("free.txt", text_of(2))
-    with room.watching():
-        room.until(lambda: (room.out / "free.txt").exists())
-        room.until(lambda: (room.out / "locked.txt").exists())
-    assert [event for event, _ in room.said if event in ("trouble", "well")] == ["trouble", "well"]
-    message = room.events("trouble")[0]["message"]
-    assert says(message, "locked.txt cannot be moved", "operation not permitted", "left in the inbox")
+    assert says(message, f"locked.txt cannot be {step}", os.strerror(number).lower(), "left in the inbox")
     all_is_placed_once(room, ["free.txt", "locked.txt"])
 
 
-def test_an_inbox_has_one_watcher_that_moves_files(room: Newsroom) -> None:
+def test_an_inbox_has_one_moving_watcher(room: Newsroom) -> None:
     inbox = str(room.inbox)
     with inbox_lock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
         inbox_lock(inbox, shared=False).__enter__()
@@ -170,14 +169,14 @@ def test_a_file_that_changes_while_it_is_read_is_judged_once(
 
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(os, "read", changing)
-    room.take()
-    wanted = f"{text_of(1)} and more of it" if grows else text_of(2)
-    assert files_in(room.out) == {"news.txt": wanted.encode()}
+    room.run_once()
+    expected = f"{text_of(1)} and more of it" if grows else text_of(2)
+    assert files_in(room.out) == {"news.txt": expected.encode()}
     assert len(rows_of(room.store)) == 1
 
 
 @pytest.mark.parametrize("place", ["move", "link"])
-def test_a_file_replaced_after_it_was_judged_loses_neither(
+def test_a_file_replaced_after_its_verdict_loses_neither_version(
     place: str, room: Newsroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, replaced = Store.record, list[bool]()
@@ -190,14 +189,14 @@ def test_a_file_replaced_after_it_was_judged_loses_neither(
 
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(Store, "record", recording)
-    room.take(place=place)
+    room.run_once(place=place)
     assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
     assert room.verdicts() == {"news.txt": ("original", None), "news.txt~2": ("original", None)}
     assert room.events("replaced")[0]["file"] == "news.txt"
 
 
 @pytest.mark.parametrize("no_links", [False, True])
-def test_a_file_replaced_in_the_moment_of_its_move_goes_back(
+def test_a_file_replaced_during_its_move_is_judged_too(
     no_links: bool, room: Newsroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link, replaced = os.link, list[bool]()
@@ -212,23 +211,23 @@ def test_a_file_replaced_in_the_moment_of_its_move_goes_back(
 
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(os, "link", linking)
-    room.take()
+    room.run_once()
     assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
 
 
-def test_an_item_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     path = room.deliver("huge.txt", "")
     os.truncate(path, 200_000_000)
     room.deliver("good.txt", text_of(1))
-    room.take(patience=30.0)
+    room.run_once(patience=30.0)
     assert not path.exists()
     assert (room.quarantine / "huge.txt").stat().st_size == 200_000_000
-    why = "200,000,000 bytes are more than --largest allows (64,000,000)"
-    assert sidecar(room.quarantine / "huge.txt")["reason"] == why
+    reason = "200,000,000 bytes are more than --largest allows (64,000,000)"
+    assert sidecar(room.quarantine / "huge.txt")["reason"] == reason
     assert names_in(room.out) == ["good.txt"]
 
 
-def test_a_store_that_is_full_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_store_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     record, full = Store.record, 2
 
     def failing(store: Store, *rows: Any, **more: Any) -> None:
@@ -242,8 +241,8 @@ def test_a_store_that_is_full_is_waited_for(room: Newsroom, monkeypatch: pytest.
     room.deliver("one.txt", text_of(1))
     room.deliver("two.txt", text_of(1))
     with room.watching():
-        room.until(lambda: (room.duplicates / "two.txt").exists())
-    assert [event for event, _ in room.said if event in ("trouble", "well")] == ["trouble", "well"]
+        room.wait_until(lambda: (room.duplicates / "two.txt").exists())
+    assert [event for event, _ in room.events_seen if event in ("trouble", "well")] == ["trouble", "well"]
     assert "the disk is full" in room.events("trouble")[0]["message"]
     all_is_placed_once(room, ["one.txt", "two.txt"])
 
@@ -282,11 +281,11 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
                 crashing.setattr(module, name, _counted(getattr(module, name)))
             remaining[0] = steps
             try:
-                room.take(place=place)
+                room.run_once(place=place)
                 crashed = False
             except Crash:
                 crashed = True
-        room.take(place=place)
+        room.run_once(place=place)
         trees = {name: files_in(getattr(room, name)) for name in ("out", "done", "quarantine", "duplicates")}
         found = {name: _without_times(tree) for name, tree in trees.items()}
         expected = expected or found
@@ -308,18 +307,9 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
 #: Steps that may still be done before the process ends.
 remaining = [0]
 _STEPS: list[tuple[Any, str]] = [
-    (os, "rename"),
-    (os, "unlink"),
-    (os, "replace"),
-    (os, "fsync"),
-    (os, "makedirs"),
-    (os, "link"),
-    (moving, "rename_new"),
-    (builtins, "open"),
-    (Store, "record"),
-    (Store, "mark_placed"),
-    (Store, "set_state"),
-    (Placer, "_move"),
+    *((os, name) for name in ("rename", "unlink", "replace", "fsync", "makedirs", "link")),
+    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
+    *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 
 

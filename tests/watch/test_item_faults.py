@@ -10,8 +10,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import JSON_LINES, JSON_LIST, SAMPLES
-from test_items import parts, read
+from samples import JSON_LINES, JSON_LIST, SAMPLES, item_fields, read_file
 
 from neardup.watch import kinds
 from neardup.watch.records import ENDED_EARLY
@@ -20,24 +19,24 @@ _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 
 
 @pytest.mark.parametrize("name", _ITEMS)
-def test_a_file_cut_anywhere_loses_no_item_silently(name: str) -> None:
+def test_a_truncated_file_loses_no_item_silently(name: str) -> None:
     data, kind, whole = SAMPLES[name]
     for cut in range(0, len(data), 1 if os.environ.get("NEARDUP_LONG") else 3):
-        found, items = read(name if cut % 2 else "x", data[:cut])
-        assert parts(items) == whole[: len(items)], cut
+        found, items = read_file(name if cut % 2 else "x", data[:cut])
+        assert item_fields(items) == whole[: len(items)], cut
         rest = data[cut:].strip()
         line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
-        early = [fault for fault in found.broken_parts if fault.ended_early]
+        is_early = [fault for fault in found.broken_parts if fault.ended_early]
         if line_end or not rest:
             assert not found.broken_parts, cut
         else:
-            assert (len(early), len(found.broken_parts)) == (1, 1), cut
+            assert (len(is_early), len(found.broken_parts)) == (1, 1), cut
 
 
-def test_a_text_cut_within_a_character_has_ended_early() -> None:
+def test_a_text_truncated_within_a_character_has_ended_early() -> None:
     whole = "a 新闻 📰".encode()
     for cut in range(3, len(whole)):
-        found, items = read("x.txt", whole[:cut])
+        found, items = read_file("x.txt", whole[:cut])
         is_first = cut < 5
         boundary = whole[:cut].decode(errors="ignore").encode() == whole[:cut]
         assert bool(items) == (boundary or is_first)
@@ -45,13 +44,13 @@ def test_a_text_cut_within_a_character_has_ended_early() -> None:
         assert found.may_be_incomplete == is_first
         assert [note.where for note in found.notes] == ["the file"] * is_first
     for wide in ("新闻 📰".encode("utf-16"), "新闻 📰".encode("utf-32")):
-        assert [fault.ended_early for fault in read("x.txt", wide[:-1])[0].broken_parts] == [True]
-        assert [fault.ended_early for fault in read("x.txt", wide[:1])[0].broken_parts] == [True]
-    assert [fault.ended_early for fault in read("x.txt", b"\xef\xbb")[0].broken_parts] == [True]
+        assert [fault.ended_early for fault in read_file("x.txt", wide[:-1])[0].broken_parts] == [True]
+        assert [fault.ended_early for fault in read_file("x.txt", wide[:1])[0].broken_parts] == [True]
+    assert [fault.ended_early for fault in read_file("x.txt", b"\xef\xbb")[0].broken_parts] == [True]
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "reason", "early"),
+    ("name", "data", "reason", "is_early"),
     [
         ("x", b"", "empty", True),
         ("x.txt", b" \n", "empty", True),
@@ -75,29 +74,31 @@ def test_a_text_cut_within_a_character_has_ended_early() -> None:
         ("x.gz", gzip.compress(b"abc", mtime=0), "gzip", False),
     ],
 )
-def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str, early: bool | None) -> None:
-    found, items = read(name, data)
+def test_unreadable_content_is_rejected_with_a_reason(
+    name: str, data: bytes, reason: str, is_early: bool | None
+) -> None:
+    found, items = read_file(name, data)
     assert not items
     (fault,) = found.broken_parts
     assert any(part in fault.reason for part in reason.split("|"))
-    assert early is None or fault.ended_early == early
+    assert is_early is None or fault.ended_early == is_early
 
 
-def test_a_broken_line_is_rejected_and_the_rest_goes_on() -> None:
+def test_a_broken_line_is_rejected_alone() -> None:
     lines = JSON_LINES.splitlines()
     bad = [b"{no json}", b"[1]", b'"text"', b'{"id": 5}']
     data = b"\n".join([lines[0].encode(), *bad, b"", lines[1].encode(), lines[2].encode()]) + b"\n"
-    found, items = read("x.jsonl", data)
-    assert parts(items) == SAMPLES["lines.jsonl"][2]
+    found, items = read_file("x.jsonl", data)
+    assert item_fields(items) == SAMPLES["lines.jsonl"][2]
     assert [fault.where for fault in found.broken_parts] == [f"line {number}" for number in range(2, 6)]
     assert [fault.raw for fault in found.broken_parts] == bad
     assert not any(fault.ended_early for fault in found.broken_parts)
 
 
-def test_what_is_no_item_of_a_list_is_rejected_and_what_is_no_json_with_the_rest() -> None:
+def test_invalid_entries_of_a_list_are_rejected() -> None:
     for bad, is_json in (("{}", True), ("17", True), ('{"text": nothing}', False), ('{"text" "x"}', False)):
-        found, items = read("x.json", JSON_LIST.replace("},", "}, " + bad + ","))
-        assert parts(items) == SAMPLES["list.json"][2][: None if is_json else 1], bad
+        found, items = read_file("x.json", JSON_LIST.replace("},", "}, " + bad + ","))
+        assert item_fields(items) == SAMPLES["list.json"][2][: None if is_json else 1], bad
         (fault,) = found.broken_parts
         assert (b"zweite" in fault.raw, fault.ended_early) == (not is_json, False)
 
@@ -113,28 +114,33 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_bombs_are_harmless(bomb: str) -> None:
+def test_entity_bombs_are_harmless(bomb: str) -> None:
     item = f"<item><title a='&l11;'>{'&l11;' * 1000}</title></item>"
-    found, items = read("x.xml", f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel>{item}</channel></rss>")
+    found, items = read_file("x.xml", f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel>{item}</channel></rss>")
     assert [item.text for item in items] == ["&l11;" * 1000]
     assert not found.broken_parts
     assert "l11" in found.notes[0].text or "document type" in found.notes[0].text
 
 
-@pytest.mark.parametrize("begun", ["<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"])
-def test_a_document_type_without_an_end_reaches_no_parser(begun: str) -> None:
-    found, items = read("x.rss", f"{begun}<rss><channel><item><title>&l11; x</title></item></channel></rss>")
+@pytest.mark.parametrize("open_doctype", ["<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"])
+def test_a_document_type_without_an_end_reaches_no_parser(open_doctype: str) -> None:
+    found, items = read_file(
+        "x.rss", f"{open_doctype}<rss><channel><item><title>&l11; x</title></item></channel></rss>"
+    )
     assert [item.text for item in items] in ([], ["&l11; x"])
     assert found.broken_parts or found.notes
 
 
-def test_a_document_type_elsewhere_is_passed_over_and_never_fetched() -> None:
-    kind, own = '<!DOCTYPE rss SYSTEM "file:///etc/hostname">', '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>'
-    for declared in (kind, own):
+def test_external_document_types_are_never_fetched() -> None:
+    kind, internal_type = (
+        '<!DOCTYPE rss SYSTEM "file:///etc/hostname">',
+        '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>',
+    )
+    for declared in (kind, internal_type):
         feed = f"{declared}<rss><channel><item><title>&eacute;&nbsp;%s x</title></item></channel></rss>"
-        found, items = read("x", feed % "")
+        found, items = read_file("x", feed % "")
         assert ([item.text for item in items], found.notes) == (["é x"], [])
-        found, items = read("x", feed % "&nope;")
+        found, items = read_file("x", feed % "&nope;")
         assert [item.text for item in items] == ["é &nope; x"]
         assert "nope" in found.notes[0].text
 
@@ -142,14 +148,14 @@ def test_a_document_type_elsewhere_is_passed_over_and_never_fetched() -> None:
 def test_elements_too_deep_are_refused() -> None:
     for depth in (300, 100_000):
         feed = "<rss><channel><item>" + "<b>" * depth + "</b>" * depth + "</item></channel></rss>"
-        found, items = read("x", feed)
+        found, items = read_file("x", feed)
         assert not items
         assert "not well-formed" in found.broken_parts[0].reason
 
 
 def healthy(name: str, data: bytes) -> None:
     """Whatever it is, each item can be written, and what gave none is named."""
-    found, items = read(name, data)
+    found, items = read_file(name, data)
     for item in items:
         f"{item.key}{item.text}{item.title}{item.link}".encode()
         assert item.text.strip()
@@ -173,7 +179,7 @@ def test_no_bytes_raise(name: str, begin: bytes, rest: bytes) -> None:
 
 
 @given(st.sampled_from(sorted(SAMPLES)), st.integers(0, 1 << 32), _NAMES)
-def test_no_change_of_a_file_raises(sample: str, seed: int, name: str) -> None:
+def test_no_damaged_file_raises(sample: str, seed: int, name: str) -> None:
     draw = random.Random(seed)
     data = SAMPLES[sample][0]
     for _ in range(draw.randrange(1, 4)):

@@ -41,9 +41,9 @@ def stored(room: Newsroom, most: int = 1000) -> tuple[StoreReader, StoredFlow]:
     return reader, StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
 
 
-def test_a_store_as_a_flow(room: Newsroom) -> None:
+def test_a_stored_flow_has_all_verdicts_and_texts(room: Newsroom) -> None:
     filled(room)
-    room.take()
+    room.run_once()
     reader, found = stored(room)
     with reader:
         flow = found.flow
@@ -72,9 +72,9 @@ def test_a_store_as_a_flow(room: Newsroom) -> None:
         assert reader.counts["arrived"] == 9
 
 
-def test_what_has_left_the_window_is_read_where_it_was_put_or_missing(room: Newsroom) -> None:
+def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
     filled(room)
-    room.take()
+    room.run_once()
     with contextlib.closing(sqlite3.connect(room.store)) as connection:
         connection.execute("UPDATE tally SET value = 1000 WHERE name = 'forgotten'")
         connection.commit()
@@ -87,8 +87,8 @@ def test_what_has_left_the_window_is_read_where_it_was_put_or_missing(room: News
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
-        again = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
-        left = set(everything) - set(again.texts(everything))
+        changed_flow = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
+        left = set(everything) - set(changed_flow.texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
         # Nor is more read than may be.
@@ -99,7 +99,7 @@ def test_what_has_left_the_window_is_read_where_it_was_put_or_missing(room: News
 def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("a.txt", text_of(1))
     room.deliver("b.txt", edited(text_of(1)))
-    room.take()
+    room.run_once()
     with StoreReader(room.store) as reader:
         origin = {row.id: row.origin for row in reader.latest_documents(9)}
     folder = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
@@ -113,18 +113,18 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
             text.symlink_to("/etc/hostname")
         elif kind == "pipe":
             os.mkfifo(text)
-        again = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-        assert again.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+        changed_flow = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
+        assert changed_flow.find("b.txt", origin["b.txt"], is_duplicate=True) is None
     text.unlink()
     text.write_text("x")
     (room.duplicates / "b.txt.neardup.json").write_text("[" * 100_000)
     assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is None
 
 
-def test_the_latest_items_with_what_they_repeat_from_before(room: Newsroom) -> None:
+def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsroom) -> None:
     for number, text in enumerate([text_of(1), text_of(2), text_of(3), edited(text_of(1)), text_of(1)]):
         room.deliver(f"{number}.txt", text)
-    room.take()
+    room.run_once()
     reader, found = stored(room, 2)
     with reader:
         flow = found.flow
@@ -157,7 +157,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
         assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
     # What an earlier run rejected is counted with what this one does.
     room.deliver("worse.json", '{"id": "cut')
-    room.take()
+    room.run_once()
     flow = report_of(room, tmp_path / "page.html", items=3).write()
     assert len(flow) - flow.earlier_count == 3
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -165,7 +165,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     assert "about the latest 3 items; 10 arrived" in page
 
 
-def test_what_somebody_released_is_told_apart_from_what_passed(room: Newsroom, tmp_path: Path) -> None:
+def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) -> None:
     filled(room)
     with room.watcher() as watcher:
         watcher.run()
@@ -188,10 +188,10 @@ def test_what_somebody_released_is_told_apart_from_what_passed(room: Newsroom, t
     assert "wire/b.txt" not in page
 
 
-def test_figures_of_one_are_of_one(room: Newsroom, tmp_path: Path) -> None:
+def test_counts_of_one_are_in_the_singular(room: Newsroom, tmp_path: Path) -> None:
     room.deliver("a.txt", text_of(1))
     room.deliver("b.txt", edited(text_of(1)))
-    room.take()
+    room.run_once()
     report_of(room, tmp_path / "page.html").write()
     page = (tmp_path / "page.html").read_text("utf-8")
     for words in (
@@ -203,15 +203,15 @@ def test_figures_of_one_are_of_one(room: Newsroom, tmp_path: Path) -> None:
     assert "1 duplicates" not in page
 
 
-def test_a_store_without_an_item_says_so(room: Newsroom, tmp_path: Path) -> None:
-    room.take()
+def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path) -> None:
+    room.run_once()
     report_of(room, tmp_path / "page.html").write()
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "No item arrived." in page
     assert "The families below" not in page
 
 
-def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
+def test_the_report_of_a_classifier_store_needs_the_classifier(tmp_path: Path) -> None:
     with Index(classifier=make_classifier("facts", bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
     report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))

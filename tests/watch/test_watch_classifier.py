@@ -29,9 +29,9 @@ def fill(room: Newsroom) -> None:
     room.deliver("other.txt", text_of(2))
 
 
-def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
+def test_the_sidecar_contains_the_evidence_of_the_classifier(room: Newsroom) -> None:
     fill(room)
-    counters = room.take()
+    counters = room.run_once()
     assert (counters.originals, counters.duplicates, counters.exact) == (2, 2, 1)
     near = sidecar(room.duplicates / "near.txt")
     assert near["measure"] == "learned"
@@ -50,31 +50,31 @@ def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
     exact = sidecar(room.duplicates / "copy.txt")
     assert (exact["kind"], exact["similarity"], exact["score"], exact["measures"]) == ("exact", 1.0, None, [])
     assert says(exact["reason"], "equal texts", "no classifier")
-    said = {event["id"]: event for event in room.events("duplicate")}
-    assert said["near.txt"]["score"] == near["score"]
-    assert near["reason"].endswith(said["near.txt"]["evidence"])
-    assert "score" not in said["copy.txt"]
+    events = {event["id"]: event for event in room.events("duplicate")}
+    assert events["near.txt"]["score"] == near["score"]
+    assert near["reason"].endswith(events["near.txt"]["evidence"])
+    assert "score" not in events["copy.txt"]
 
 
-def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_before_placement_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms = [Newsroom(tmp_path / name, classifier=TIMED) for name in ("whole", "broken")]
     for room in rooms:
         fill(room)
-    rooms[0].take()
+    rooms[0].run_once()
     with monkeypatch.context() as broken:
         broken.setattr(Placer, "place", lambda _: (_ for _ in ()).throw(OSError(28, "no space left on device")))
         with pytest.raises(OutputError, match="nothing is lost, start again"):
-            rooms[1].take()
-    assert rooms[1].take().duplicates == 0
+            rooms[1].run_once()
+    assert rooms[1].run_once().duplicates == 0
     assert rooms[1].events("resumed")
     found = [files_in(room.duplicates) for room in rooms]
     assert found[0].keys() == found[1].keys()
     for name in found[0]:
         if name.endswith(".neardup.json"):
-            whole, again = (json.loads(files[name]) for files in found)
+            whole, resumed = (json.loads(files[name]) for files in found)
             # Texts without a time are of that of their arrival.
-            for record in (whole, again):
+            for record in (whole, resumed):
                 assert record["measures"] or record["kind"] == "exact"
                 record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]
-            unlike = {key for key in whole if whole[key] != again[key]}
+            unlike = {key for key in whole if whole[key] != resumed[key]}
             assert unlike <= {"time", "score", "similarity", "reason"}

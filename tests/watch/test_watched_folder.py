@@ -1,4 +1,4 @@
-"""What becomes of files: each item one verdict, each file one place, and everything there to be read."""
+"""A watched folder: each item gets one verdict, each file one place, and everything can be read afterwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
@@ -14,14 +15,15 @@ from sentences import says
 
 from neardup.watch import watcher as watching
 from neardup.watch.inbox import Inbox
+from neardup.watch.log import event_sentence
 
 
-def test_originals_go_on_and_duplicates_stop(room: Newsroom) -> None:
+def test_originals_pass_and_duplicates_stop(room: Newsroom) -> None:
     room.deliver("dpa/one.txt", text_of(1))
     room.deliver("dpa/again.txt", edited(text_of(1)))
     room.deliver("afp/copy.txt", text_of(1))
     room.deliver("afp/other.txt", text_of(2))
-    counters = room.take()
+    counters = room.run_once()
     assert files_in(room.out) == {"dpa/one.txt": text_of(1).encode(), "afp/other.txt": text_of(2).encode()}
     assert names_in(room.duplicates) == ["afp/copy.txt", "dpa/again.txt"]
     assert names_in(room.inbox) == []
@@ -36,10 +38,10 @@ def test_originals_go_on_and_duplicates_stop(room: Newsroom) -> None:
     assert all(row[-1] for row in rows_of(room.store))
 
 
-def test_the_sidecar_of_a_duplicate_has_the_evidence(room: Newsroom) -> None:
+def test_the_sidecar_of_a_duplicate_contains_the_evidence(room: Newsroom) -> None:
     room.deliver("one.txt", text_of(1))
     room.deliver("again.txt", edited(text_of(1)))
-    room.take()
+    room.run_once()
     found = sidecar(room.duplicates / "again.txt")
     assert (found["id"], found["kind"], found["of"], found["file"]) == ("again.txt", "near", "one.txt", "again.txt")
     assert found["similarity"] == found["shared"] / max(found["sizes"])
@@ -51,39 +53,31 @@ def test_the_sidecar_of_a_duplicate_has_the_evidence(room: Newsroom) -> None:
     assert longest["text"] == " ".join(text_of(1).split()[6:])
 
 
-def test_what_is_hidden_unfinished_or_a_link_is_left_alone(room: Newsroom, tmp_path: Path) -> None:
+def test_hidden_and_unfinished_files_and_links_are_ignored(room: Newsroom, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text(text_of(9))
     (room.inbox / "folder").symlink_to(outside)
     (room.inbox / "file.txt").symlink_to(outside / "secret.txt")
     os.mkfifo(room.inbox / "pipe.txt")
-    for name in (
-        ".hidden.txt",
-        "a.txt.part",
-        "b.tmp",
-        "c.PARTIAL",
-        "d.crdownload",
-        "e.txt~",
-        ".git/f.txt",
-        "g.neardup.json",
-    ):
+    unfinished = ("a.txt.part", "b.tmp", "c.PARTIAL", "d.crdownload", "e.txt~")
+    for name in (".hidden.txt", *unfinished, ".git/f.txt", "g.neardup.json"):
         path = room.inbox / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text_of(3))
     room.deliver("good.txt", text_of(4))
-    room.take()
+    room.run_once()
     assert names_in(room.out) == ["good.txt"]
     assert (outside / "secret.txt").exists()
     assert len(room.events("trouble")) == 1
     assert "links, pipes and devices are left alone in the inbox (3 of them)" in room.events("trouble")[0]["message"]
 
 
-def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
+def test_items_of_a_feed_are_placed_separately(room: Newsroom) -> None:
     room.deliver("one.txt", text_of(1))
     feed = feed_of([("a", text_of(2)), ("b", edited(text_of(1))), ("a", text_of(3)), ("", text_of(4))])
     room.deliver("rss/feed.xml", feed)
-    room.take()
+    room.run_once()
     assert room.verdicts() == {
         "one.txt": ("original", None),
         "a": ("original", None),
@@ -91,12 +85,8 @@ def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
         "a~2": ("original", None),
         "rss/feed.xml#4": ("original", None),
     }
-    assert room.events("repeated_id")[0] | {"message": ""} == {
-        "id": "a",
-        "judged_as": "a~2",
-        "file": "rss/feed.xml",
-        "message": "",
-    }
+    repeated = {name: room.events("repeated_id")[0][name] for name in ("id", "judged_as", "file")}
+    assert repeated == {"id": "a", "judged_as": "a~2", "file": "rss/feed.xml"}
     originals = [json.loads(line) for line in (room.out / "rss/feed.xml.jsonl").read_text().splitlines()]
     assert [(item["id"], item["text"]) for item in originals] == [
         ("a", text_of(2)),
@@ -113,10 +103,10 @@ def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
     assert names_in(room.inbox) == []
 
 
-def test_json_lines_are_copied_as_they_are_and_broken_ones_rejected(room: Newsroom) -> None:
+def test_json_lines_are_copied_unchanged_and_broken_ones_rejected(room: Newsroom) -> None:
     good = [f'{{"id": 7,  "text": "{text_of(1)}", "x": 1.0}}', f'{{"text": "{text_of(2)}"}}']
     room.deliver("items.jsonl", f"{good[0]}\n{{broken\n{good[1]}\n")
-    counters = room.take()
+    counters = room.run_once()
     assert (room.out / "items.jsonl").read_text() == "".join(f"{line}\n" for line in good)
     assert list(room.verdicts()) == ["7", "items.jsonl#2"]
     assert json.loads((room.quarantine / "items.jsonl").read_text()) == {
@@ -139,7 +129,7 @@ def test_pages_are_compared_by_their_articles(room: Newsroom) -> None:
     room.deliver("a.html", page(1, 1))
     room.deliver("b.html", page(2, 1))
     room.deliver("c.html", page(1, 2))
-    room.take()
+    room.run_once()
     assert room.verdicts() == {
         "a.html": ("original", None),
         "b.html": ("exact", "a.html"),
@@ -148,10 +138,10 @@ def test_pages_are_compared_by_their_articles(room: Newsroom) -> None:
     assert (room.out / "a.html").read_text() == page(1, 1)
 
 
-def test_an_id_or_a_name_that_comes_again_gets_a_number(room: Newsroom) -> None:
+def test_repeated_ids_and_names_get_a_number(room: Newsroom) -> None:
     for day in range(4):
         room.deliver("daily.txt", text_of(day))
-        room.take()
+        room.run_once()
     assert list(room.verdicts()) == ["daily.txt", "daily.txt~2", "daily.txt~3", "daily.txt~4"]
     assert files_in(room.out) == {
         "daily.txt": text_of(0).encode(),
@@ -160,36 +150,34 @@ def test_an_id_or_a_name_that_comes_again_gets_a_number(room: Newsroom) -> None:
     assert len(room.events("repeated_id")) == 3
 
 
-def test_what_cannot_be_read_is_rejected_with_the_reason(room: Newsroom) -> None:
+def test_unreadable_files_are_rejected_with_the_reason(room: Newsroom) -> None:
     room.deliver("picture.txt", b"\x89PNG\r\n\x1a\n\0\0")
     room.deliver("feeds/cut.xml", feed_of([("a", "b")])[:-30])
-    room.deliver("nothing.txt", "")
     room.deliver("good.txt", text_of(1))
-    counters = room.take()
-    assert sorted(names_in(room.quarantine)) == ["feeds/cut.xml", "nothing.txt", "picture.txt"] or names_in(room.done)
+    counters = room.run_once()
+    assert names_in(room.quarantine) == ["feeds/cut.xml", "picture.txt"]
     assert "NUL" in sidecar(room.quarantine / "picture.txt")["reason"]
-    assert sidecar(room.quarantine / "nothing.txt")["reason"] == "the file is empty"
-    assert counters.quarantined == len(room.events("quarantined")) == 3
+    assert counters.quarantined == len(room.events("quarantined")) == 2
     assert names_in(room.out)[-1] == "good.txt"
 
 
-def test_files_are_taken_by_time_of_change_then_by_path(room: Newsroom) -> None:
+def test_files_are_judged_in_order_of_change_then_path(room: Newsroom) -> None:
     room.deliver("c.txt", text_of(1), at=10.0)
     room.deliver("a.txt", text_of(2), at=30.0)
     room.deliver("z/b.txt", text_of(3), at=20.0)
     room.deliver("a/b.txt", text_of(4), at=20.0)
-    room.take()
+    room.run_once()
     assert list(room.verdicts()) == ["c.txt", "a/b.txt", "z/b.txt", "a.txt"]
 
 
-def test_links_leave_the_inbox_as_it_is(room: Newsroom) -> None:
+def test_place_link_leaves_the_inbox_unchanged(room: Newsroom) -> None:
     room.deliver("one.txt", text_of(1))
     room.deliver("again.txt", text_of(1))
     room.deliver("bad.txt", b"no\0text")
     room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(3))]))
     before = files_in(room.inbox)
     for _ in range(2):
-        room.take(place="link")
+        room.run_once(place="link")
     assert files_in(room.inbox) == before
     assert (room.out / "one.txt").samefile(room.inbox / "one.txt")
     assert names_in(room.out) == ["feed.xml.jsonl", "one.txt"]
@@ -197,89 +185,144 @@ def test_links_leave_the_inbox_as_it_is(room: Newsroom) -> None:
     assert names_in(room.quarantine) == ["bad.txt"]
     assert len(rows_of(room.store)) == 4
     room.deliver("one.txt", text_of(5))
-    room.take(place="link")
+    room.run_once(place="link")
     assert list(room.verdicts())[-1] == "one.txt~2"
 
 
-def test_a_file_that_was_judged_is_not_judged_again(room: Newsroom) -> None:
+def test_a_judged_file_is_not_judged_again(room: Newsroom) -> None:
     path = room.deliver("one.txt", text_of(1))
-    room.take()
+    room.run_once()
     (room.out / "one.txt").rename(path)
-    room.take()
+    room.run_once()
     assert path.exists()
     assert len(rows_of(room.store)) == 1
     assert "touch it" in room.events("known")[0]["message"]
     os.utime(path)
-    room.take()
+    room.run_once()
     assert room.verdicts()["one.txt~2"] == ("exact", "one.txt")
 
 
-def test_names_that_are_hard_to_place(room: Newsroom) -> None:
+def test_long_and_invalid_names_are_placed(room: Newsroom) -> None:
     long, raw = f"{'ä' * 125}.txt", os.fsdecode(b"\xff-\x1b[31m.txt")
     room.deliver(long, text_of(1))
     (room.inbox / raw).write_text(text_of(2))
     room.deliver("copy-of-long.txt", text_of(1))
-    room.take()
+    room.run_once()
     (room.inbox / long).write_text(text_of(1))
     room.deliver("a", text_of(3))
-    room.take()
+    room.run_once()
     room.deliver("a/b.txt", text_of(4))
-    room.take()
+    room.run_once()
     assert {long, raw, "a", "a~2/b.txt"} == set(names_in(room.out))
     assert "\\xff-\x1b[31m.txt" in room.verdicts()
     (of_long,) = [name for name in files_in(room.duplicates) if name.startswith("ä") and name.endswith(".json")]
     assert len(of_long.encode()) <= 255
 
 
-def test_many_files_at_once(room: Newsroom) -> None:
+def test_many_files_are_judged_once(room: Newsroom) -> None:
     for number in range(600):
         room.deliver(f"{number % 5}/{number:04}.txt", text_of(number if number % 10 else 7, 30))
-    counters = room.take()
+    counters = room.run_once()
     assert (counters.items, counters.originals, counters.duplicates) == (600, 540, 60)
     assert len(names_in(room.out)) == 540
     assert all(row[-1] for row in rows_of(room.store))
     assert not [path for path in room.out.iterdir() if path.name.startswith(".")]
 
 
-def test_an_item_has_the_time_it_states(room: Newsroom) -> None:
+def test_an_item_has_its_stated_time(room: Newsroom) -> None:
     room.deliver("a.json", json.dumps({"id": "a", "text": text_of(1), "date": "2024-01-01T00:00:00Z"}))
     room.deliver("b.json", json.dumps({"id": "b", "text": text_of(1), "date": "2024-01-01T23:00:00Z"}))
     room.deliver("c.json", json.dumps({"id": "c", "text": text_of(1), "date": "2024-01-02T00:00:01Z"}))
-    room.take(window="24h")
+    room.run_once(window="24h")
     assert room.verdicts() == {"a": ("original", None), "b": ("exact", "a"), "c": ("original", None)}
 
 
-def test_a_file_that_grows_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_growing_file_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(watching, "Inbox", partial(Inbox, clock=lambda: now))
     with room.watching(settle=0.4) as watcher:
         path = room.inbox / "slow.txt"
-        for piece in range(6):
+        for piece in range(3):
             with path.open("a") as file:
                 file.write(text_of(piece, 20) + " ")
-            room.until_looked(watcher)
+            room.wait_for_scan(watcher)
             now += 0.3
-            room.until_looked(watcher)
+            room.wait_for_scan(watcher)
             assert path.exists()
         now += 0.3
-        room.until(lambda: (room.out / "slow.txt").exists())
-    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(6)).split()
+        room.wait_until(lambda: (room.out / "slow.txt").exists())
+    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(3)).split()
     assert len(rows_of(room.store)) == 1
 
 
-def test_a_file_that_ends_in_the_middle_is_given_time(room: Newsroom) -> None:
+def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:
     whole = lines_of([{"id": "a", "text": text_of(1)}, {"id": "b", "text": text_of(2)}])
     now = time.time()
     with room.watching(patience=600.0) as watcher:
         room.deliver("cut.jsonl", whole[:-20], at=now)
-        room.deliver("empty.txt", "", at=now)
         room.deliver("mark.txt", text_of(3), at=now)
-        room.until(lambda: (room.out / "mark.txt").exists())
-        room.until_looked(watcher)
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
+        room.wait_for_scan(watcher)
         assert (room.inbox / "cut.jsonl").exists()
-        assert (room.inbox / "empty.txt").exists()
         room.deliver("cut.jsonl", whole, at=now + 1)
-        room.until(lambda: (room.done / "cut.jsonl").exists())
+        room.wait_until(lambda: (room.done / "cut.jsonl").exists())
     assert list(room.verdicts()) == ["mark.txt", "a", "b"]
-    room.take(patience=0.0)
-    assert sidecar(room.quarantine / "empty.txt")["reason"] == "the file is empty"
+
+
+def news(day: int, **changes: Any) -> str:
+    """What an interface for news gives out each day: the same title around other articles."""
+    articles = [{"id": f"{day}-{n}", "title": f"Title {n}", "body": text_of(10 * day + n)} for n in range(3)]
+    return json.dumps({"title": "The Harbour Courier", "articles": articles} | changes)
+
+
+def test_entries_of_a_wrapper_are_items_every_day(room: Newsroom) -> None:
+    for day in (1, 2):
+        room.deliver(f"{day}.json", news(day))
+        room.run_once()
+        room.deliver("again.json", news(day))
+        counters = room.run_once()
+        assert (counters.items, counters.exact) == (3, 3)
+    verdicts = [verdict for name, verdict in room.verdicts().items() if "~" not in name]
+    assert verdicts == [("original", None)] * 6
+    assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
+
+
+def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsroom) -> None:
+    now = time.time()
+    with room.watching(patience=1.0, settle=0.05):
+        room.deliver("latin.txt", f"{text_of(1)} caf\xe9".encode("latin-1"), at=now)
+        room.deliver("mark.txt", text_of(2), at=now)
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
+        assert (room.inbox / "latin.txt").exists()
+        room.wait_until(lambda: (room.out / "latin.txt").exists())
+        room.deliver("again.txt", f"{text_of(1)} café")
+        room.wait_until(lambda: (room.duplicates / "again.txt").exists())
+    assert room.verdicts()["again.txt"] == ("exact", "latin.txt")
+    assert len(rows_of(room.store)) == 3
+    (event_fields,) = room.events("noted")
+    assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
+    assert "windows-1252" in event_fields["note"]
+    assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
+
+
+def test_an_empty_file_waits_and_is_then_rejected(room: Newsroom) -> None:
+    files = {"x.txt": "", "x.json": "\n", "x.xml": " \n\t\r\n", "x": ""}
+    for name, content in files.items():
+        room.deliver(name, content, at=time.time())
+    with room.watching(patience=20.0):
+        room.deliver("mark.txt", text_of(1))
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
+        assert names_in(room.inbox) == sorted(files)
+    counters = room.run_once()
+    assert (counters.quarantined, counters.items) == (4, 0)
+    for name, content in files.items():
+        assert sidecar(room.quarantine / name)["reason"] == "the file is empty"
+        assert (room.quarantine / name).read_bytes() == content.encode()
+
+
+def test_empty_feeds_are_done(room: Newsroom) -> None:
+    room.deliver("a.xml", feed_of([]))
+    room.deliver("b.json", "[]")
+    room.deliver("c.json", '{"title": "The Harbour Courier", "items": []}')
+    counters = room.run_once()
+    assert (counters.items, counters.quarantined, names_in(room.done)) == (0, 0, ["a.xml", "b.json", "c.json"])

@@ -232,7 +232,7 @@ def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int,
     from neardup.labelling.server import serve
     from neardup.labelling.session import SampleQueue, Session
 
-    index = LabelIndex(store, drawn.material)
+    index = LabelIndex(store, drawn.reader)
     for note in index.check():
         print_message(note)
     queue = SampleQueue(drawn, index)

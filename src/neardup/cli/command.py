@@ -203,9 +203,9 @@ def usage_message(error: Any) -> str:
         return f"{usage_of(parameter).split()[0]} {_violated_rule(parameter, context) or message}"
     if message.startswith("No such command"):
         word = message.split("'")[1]
-        near = get_close_matches(word, context.command.commands, 1)
-        way = f"do you mean {near[0]}?" if near else f"{context.command_path} --help lists the commands"
-        return f"{word!r} is no command of {command}; {way}"
+        similar = get_close_matches(word, context.command.commands, 1)
+        hint = f"do you mean {similar[0]}?" if similar else f"{context.command_path} --help lists the commands"
+        return f"{word!r} is no command of {command}; {hint}"
     return f"{message[:1].lower()}{message[1:]}; {context.command_path} --help shows what {command} takes"
 
 
@@ -219,24 +219,25 @@ def _unknown_option_message(name: str, context: Any) -> str:
     field = name.removeprefix("--").replace("-", "_")
     # Without the dashes: all options share them, and three equal letters of five would be close enough.
     words = [*(word.removeprefix("--") for word in options), *(word.replace("_", "-") for word in rare)]
-    near = get_close_matches(name.removeprefix("--"), words, 1)
+    similar = get_close_matches(name.removeprefix("--"), words, 1)
     message = f"{_command_name(context)} has no option {name}"
-    if field not in rare and near:
-        field = near[0].replace("-", "_")
+    if field not in rare and similar:
+        field = similar[0].replace("-", "_")
     if field in rare:
         return f"{message}; give the field {field} of a recipe as --set {field}={_value_of(name, rare[field].values)}"
     help_option = "--help-all" if "--help-all" in options else "--help"
-    return f"{message}; {f'do you mean --{near[0]}?' if near else f'{context.command_path} {help_option} lists them'}"
+    hint = f"do you mean --{similar[0]}?" if similar else f"{context.command_path} {help_option} lists them"
+    return f"{message}; {hint}"
 
 
 def _value_of(option: str, default: str) -> str:
     """Return the value that was typed after an option, as ``--option value`` or ``--option=value``."""
     words = list(TYPED_ARGUMENTS.get())
-    for at, word in enumerate(words):
+    for position, word in enumerate(words):
         if word.startswith(f"{option}="):
             return word.partition("=")[2]
-        if word == option and at + 1 < len(words) and not words[at + 1].startswith("--"):
-            return words[at + 1]
+        if word == option and position + 1 < len(words) and not words[position + 1].startswith("--"):
+            return words[position + 1]
     return default
 
 
@@ -279,10 +280,11 @@ def _violated_rule(parameter: Any, context: Any) -> str:
     if get_origin(kind) is Literal:
         *first, last = map(str, get_args(kind))
         return f"{value!r} is not known: give {', '.join(first)} or {last}"
-    noun, least, most = "a whole number" if kind is int else "a number", info.min, info.max
-    if least is not None and most is not None:
-        return f"{value!r} is not {noun} from {least:,} to {most:,}: give one in between"
-    return f"{value!r} is not {noun}{'' if least is None else f' from {least:g} on'}: give one such as {_EXAMPLE[kind]}"
+    noun, minimum, maximum = "a whole number" if kind is int else "a number", info.min, info.max
+    if minimum is not None and maximum is not None:
+        return f"{value!r} is not {noun} from {minimum:,} to {maximum:,}: give one in between"
+    limit = "" if minimum is None else f" from {minimum:g} on"
+    return f"{value!r} is not {noun}{limit}: give one such as {_EXAMPLE[kind]}"
 
 
 def _typed_value(context: Any, name: str) -> Any:

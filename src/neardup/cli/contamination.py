@@ -111,7 +111,7 @@ def contamination(
                 min_words=min_words,
                 threads=threads,
                 progress=progress,
-                see=None if writer is None else writer.write,
+                write_spans=None if writer is None else writer.write,
             )
             if items is not None:
                 write_table(found.table(), items, force=force)
@@ -138,8 +138,8 @@ def _print_contamination(found: Contamination, places: dict[str, str | None]) ->
     rows = {}
     for name, column in summary["columns"].items():
         short = f"; {column['too_short']:,} too short to judge" if column["too_short"] else ""
-        share = f" ({column['share']:.2%})" if column["looked_for"] else ""
-        rows[name] = f"{column['contaminated']:,} of {column['looked_for']:,}{share}{short}"
+        share = f" ({column['share']:.2%})" if column["searched"] else ""
+        rows[name] = f"{column['contaminated']:,} of {column['searched']:,}{share}{short}"
     rows["training"] = (
         f"{format_count(summary['contaminated_documents'], 'document')} of {summary['documents']:,} contain an item "
         f"({format_size(summary['text_bytes'])} of text)"

@@ -235,9 +235,9 @@ def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
     """Return why documents without features are kept; empty if there are none."""
     if not count:
         return ""
-    least = recipe["signature"].partition(":")[2]
-    lack = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
-    return f"{format_count(count, 'document')} with {lack}: too little text to compare; kept"
+    minimum = recipe["signature"].partition(":")[2]
+    reason = f"fewer than {minimum} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
+    return f"{format_count(count, 'document')} with {reason}: too little text to compare; kept"
 
 
 def _describe_excess(peak: int, memory: int | None) -> str:

@@ -19,10 +19,7 @@ from neardup.errors import OutputError
 
 #: The sample, labels of its pairs, and training and test texts for ``contamination``.
 _SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl")
-
-#: The outputs of the demo.
-_OUTPUTS = {"kept": "kept.jsonl", "duplicates": "duplicates.csv", "summary": "summary.json"}
-_REPORT = "report.html"
+_OUTPUTS = ("kept.jsonl", "duplicates.csv", "summary.json", "report.html")
 
 
 @with_options
@@ -37,20 +34,18 @@ def demo(
     The commands are printed as they run, and can be repeated. neardup demo examples writes all files that the
     tutorials use.
     """
-    places = {kind: os.path.join(folder, name) for kind, name in _OUTPUTS.items()}
-    report = os.path.join(folder, _REPORT)
+    kept, duplicates, summary, report = outputs = [os.path.join(folder, name) for name in _OUTPUTS]
     copies = {name: os.path.join(folder, name) for name in _SAMPLES}
     sample = copies[_SAMPLES[0]]
-    existing = [place for place in (*copies.values(), *places.values(), report) if os.path.exists(place)]
+    existing = [path for path in (*copies.values(), *outputs) if os.path.exists(path)]
     if existing and not force:
         raise OutputError(f"{existing[0]} exists: name another folder, or allow it to be replaced with --force")
     _copy_samples(folder, copies)
 
     can_draw = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
-    outputs = ["-o", places["kept"], "--duplicates", places["duplicates"], "--summary", places["summary"]]
-    outputs += ["--report", report] if can_draw else []
-    _run("dedup", sample, *outputs, "--force")
-    _run("explain", sample, *_corrected_pair(places["duplicates"], sample))
+    options = ["-o", kept, "--duplicates", duplicates, "--summary", summary]
+    _run("dedup", sample, *options, *(["--report", report] if can_draw else []), "--force")
+    _run("explain", sample, *_corrected_pair(duplicates, sample))
 
     typer.echo()
     if can_draw:
@@ -58,7 +53,7 @@ def demo(
             f"open {os.path.abspath(report)} in a browser: what was dropped, why, and what other thresholds would drop"
         )
     else:
-        print_message(f"the demo is complete: {folder} has {', '.join(_OUTPUTS.values())}")
+        print_message(f"the demo is complete: kept.jsonl, duplicates.csv and summary.json are in {folder}")
         print_message("pip install 'neardup[report]' brings the page report.html, too: what was dropped and why")
     print_message(f"next, try your own documents: neardup explore {sample}, with your file instead")
 

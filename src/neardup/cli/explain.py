@@ -102,25 +102,25 @@ def _find_documents(corpus: Corpus, ids: Sequence[str], *, read_all: bool) -> di
 
     found: dict[str, _Document] = {}
     similar_ids: list[str] = []
-    missing, documents = list(ids), 0
+    unknown_ids, documents = list(ids), 0
     with closing(cast("Generator[Batch]", corpus.scan())) as batches:
         for batch in batches:
             names = batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist()
             places: dict[str, int] = {}
             for place, name in enumerate(names):
                 places.setdefault(str(name), place)
-            for name in missing:
+            for name in unknown_ids:
                 if name in places:
-                    at = places[name]
-                    found[name] = _Document(int(batch.rows[at]), batch.texts[at].as_py())
-            missing = [name for name in ids if name not in found]
-            if not (missing or read_all):
+                    position = places[name]
+                    found[name] = _Document(int(batch.rows[position]), batch.texts[position].as_py())
+            unknown_ids = [name for name in ids if name not in found]
+            if not (unknown_ids or read_all):
                 return found
             documents += len(names)
-            add_similar_ids(similar_ids, list(places), missing)
-    if not missing:
+            add_similar_ids(similar_ids, list(places), unknown_ids)
+    if not unknown_ids:
         return found
-    raise UnknownDocument(unknown_id_message(missing[0], similar_ids, documents, by_row=corpus.id_column is None))
+    raise UnknownDocument(unknown_id_message(unknown_ids[0], similar_ids, documents, by_row=corpus.id_column is None))
 
 
 def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
@@ -250,7 +250,12 @@ def _describe_recipe(recipe: Recipe) -> str:
     stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
     if recipe.parsed_features.kind == "spots":
         stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"
-    named = {"clip": recipe.clip, "weights": recipe.weights, "signature": recipe.signature, "then": recipe.second_step}
-    extras = "".join(f", {name} {value}" for name, value in named.items() if value)
+    options = {
+        "clip": recipe.clip,
+        "weights": recipe.weights,
+        "signature": recipe.signature,
+        "then": recipe.second_step,
+    }
+    extras = "".join(f", {name} {value}" for name, value in options.items() if value)
     content = f"content {recipe.content}, " if recipe.content else ""
     return f"{content}{recipe.features} ({recipe.normalize}{stops}){extras}"

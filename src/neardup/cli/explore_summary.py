@@ -97,8 +97,8 @@ def _examples_table(found: Exploration, width: int) -> Table:
     table.columns[0].justify, table.columns[0].no_wrap = "right", True
     # The rest of the line is for the ids and the shared run of words.
     room = max(width - 29, 24)
-    for column, most in zip(table.columns[3:], (room * 2 // 5, room - room * 2 // 5 - 2), strict=True):
-        column.justify, column.overflow, column.max_width = "left", "ellipsis", most
+    for column, width in zip(table.columns[3:], (room * 2 // 5, room - room * 2 // 5 - 2), strict=True):
+        column.justify, column.overflow, column.max_width = "left", "ellipsis", width
     for example in found.examples:
         cells = [f"{example.cutoff:g}", f"{example.found:,}", "", "", ""]
         if example.pairs:
@@ -117,6 +117,6 @@ def _print_lines(console: Console, name: str, lines: Sequence[str]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(width=12, no_wrap=True, style="dim")
     table.add_column(overflow="ellipsis" if len(lines) > 1 else "fold", no_wrap=len(lines) > 1, ratio=1)
-    for at, line in enumerate(lines):
-        table.add_row(Text("" if at else name), Text(printable_line(" ".join(line.split()))))
+    for position, line in enumerate(lines):
+        table.add_row(Text("" if position else name), Text(printable_line(" ".join(line.split()))))
     console.print(table)

@@ -83,9 +83,9 @@ def remove(
     with open_writer(index) as writer:
         count = writer.remove(unique_ids)
         writer.commit()
-    missing = len(unique_ids) - count
-    rest = f"; {format_count(missing, 'id')} of {ids} not found" if missing else ""
-    print_message(f"{format_count(count, 'document')} removed from {index}{rest}")
+    unknown_count = len(unique_ids) - count
+    suffix = f"; {format_count(unknown_count, 'id')} of {ids} not found" if unknown_count else ""
+    print_message(f"{format_count(count, 'document')} removed from {index}{suffix}")
     _print_index(DiskIndex(index), as_json=as_json)
 
 

@@ -102,7 +102,7 @@ class TableOptions:
     agreement: Annotated[bool, switch("--agreement", "Print how well labellers agree.", _TABLES)] = False
 
     @property
-    def is_given(self) -> bool:
+    def has_action(self) -> bool:
         """Whether any of them was requested.
 
         Raises ``RecipeError`` for an option without the one that it belongs to.
@@ -147,7 +147,7 @@ def label(
 
     train, compare and audit read the labels: --labels labels.db.
     """
-    if not table_options.is_given:
+    if not table_options.has_action:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
         _serve(inputs, store, labeller, read_options, queue_options, page_options, run_options)
         return
@@ -188,7 +188,7 @@ def _serve(
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
         with reading_progress(corpus, candidate_rule) as progress:
-            pool, material = build_pool(
+            pool, reader = build_pool(
                 corpus,
                 candidate_rule,
                 seed=queue_options.seed,
@@ -198,10 +198,10 @@ def _serve(
                 **run_options.limits,
             )
             labels = stack.enter_context(LabelStore(store))
-            index = LabelIndex(labels, material)
+            index = LabelIndex(labels, reader)
             notes = index.check()
             statistics = vector_statistics(
-                vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
+                vector, corpus, content=candidate_rule.content, threads=run_options.threads, progress=progress
             )
         for note in notes:
             print_message(note)
@@ -273,17 +273,17 @@ def _exchange(
         corpus = stack.enter_context(read_options.open(inputs, write=False))
         print_corpus_notes(corpus)
         with progress_bar() as progress:
-            material = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
+            reader = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
-        index = LabelIndex(labels, material)
+        index = LabelIndex(labels, reader)
         for note in index.check():
             print_message(note)
         if imported is not None:
             print_message(_describe_import(import_answers(index, imported), imported.name))
         if table_options.export is not None:
             exported = export(labels, table_options.export, each=table_options.each)
-            rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
-            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{rest}")
+            suffix = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
+            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{suffix}")
         if table_options.agreement:
             found = pairwise_agreements(labels.labels)
             if as_json:
@@ -300,8 +300,8 @@ def _describe_import(imported: Imported, source: str) -> str:
         (imported.unknown, "of documents that this corpus does not contain"),
         (imported.empty, "without a label"),
     )
-    rest = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
-    return f"{format_count(imported.added, 'label')} imported from {source}{rest}"
+    suffix = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
+    return f"{format_count(imported.added, 'label')} imported from {source}{suffix}"
 
 
 def _print_agreements(found: Sequence[Agreement]) -> None:

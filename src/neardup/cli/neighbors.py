@@ -62,6 +62,6 @@ def neighbors(
     place = f", written to {file}" if file is not None else ""
     documents = f"{format_count(found.query_count, 'document')} among {found.documents:,}"
     print_message(f"{format_count(len(found), 'neighbour')} of {documents}{place}")
-    missing = found.query_count * k - len(found)
-    if missing:
-        print_message(f"{missing:,} fewer than requested: no other document shares a feature")
+    shortfall = found.query_count * k - len(found)
+    if shortfall:
+        print_message(f"{shortfall:,} fewer than requested: no other document shares a feature")

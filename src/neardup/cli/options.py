@@ -141,7 +141,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
                 return "--html"
             return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-        return classifier_recipe(classifier, settings, say=option_text, precision="--precision 0.99")
+        return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
 
 
 def _read_boilerplate(path: str) -> str:
@@ -172,9 +172,9 @@ def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
         if name in OPTIONS and name not in rare:
             raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
         if name not in rare:
-            near = get_close_matches(name, OPTIONS, 1, 0.5)
-            way = f"do you mean {near[0]}?" if near else f"the fields are {', '.join(rare)}"
-            raise RecipeError(f"--set {name!r} is no field of a recipe; {way}")
+            similar = get_close_matches(name, OPTIONS, 1, 0.5)
+            hint = f"do you mean {similar[0]}?" if similar else f"the fields are {', '.join(rare)}"
+            raise RecipeError(f"--set {name!r} is no field of a recipe; {hint}")
         if name in values:
             raise RecipeError(f"--set {name} is given twice, as {values[name]!r} and {value!r}; give it once")
         values[name] = value

@@ -49,8 +49,8 @@ def check_outputs(
 
 def ending_check(reason: str, *endings: str) -> Check:
     """Return a check that refuses names with none of the endings; the reason ends its sentence."""
-    *most, last = (ending for ending in endings if not ending.endswith((".gz", ".zst")))
-    listed = f"{', '.join(most)} or {last}" if most else last
+    *first, last = (ending for ending in endings if not ending.endswith((".gz", ".zst")))
+    listed = f"{', '.join(first)} or {last}" if first else last
 
     def check(name: str, inputs: Sequence[str], force: bool) -> None:
         from neardup.documents import check_output

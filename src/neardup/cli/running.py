@@ -98,7 +98,7 @@ class IndexReference:
     ) -> None:
         """Make the index the reference of a corpus: all of it if pairs beyond the threshold are wanted."""
         if self.index is not None:
-            self.index.set_as_reference(corpus, whole=margin is not None, threads=threads, progress=progress)
+            self.index.set_as_reference(corpus, all_documents=margin is not None, threads=threads, progress=progress)
 
     def add_kept(self, corpus: Corpus, result: object, threads: int | None, progress: Progress | None) -> None:
         """Write the kept documents of a result to the index, where they do not count before ``commit``."""

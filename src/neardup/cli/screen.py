@@ -148,10 +148,13 @@ def make_table(*names: str, left: int = 1, **options: Any) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, **({"padding": (0, 0, 0, 1)} | options))
-    for at, name in enumerate(names):
-        first = at == 0
+    for position, name in enumerate(names):
+        first = position == 0
         table.add_column(
-            name, justify="left" if at < left else "right", overflow="fold" if first else "ellipsis", no_wrap=not first
+            name,
+            justify="left" if position < left else "right",
+            overflow="fold" if first else "ellipsis",
+            no_wrap=not first,
         )
     return table
 
@@ -289,8 +292,8 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
 def format_amount(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
     """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``, in bytes or in documents."""
     number_text = format_size if in_bytes else "{:,}".format
-    whole = "" if total is None else f" of {number_text(total)}"
-    return number_text(done) + whole + (f", {number_text(round(rate))}/s" if rate else "")
+    of_total = "" if total is None else f" of {number_text(total)}"
+    return number_text(done) + of_total + (f", {number_text(round(rate))}/s" if rate else "")
 
 
 def describe_lsh(search: dict[str, Any]) -> str:

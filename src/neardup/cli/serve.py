@@ -95,12 +95,12 @@ def serve(
         classifiers=classifiers,
     )
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:
-        for named in service.indexes:
-            warm_up(named.index)
+        for entry in service.indexes:
+            warm_up(entry.index)
         gc.freeze()
         Thread(target=_prepare_page, args=[bool(tokens)], name="page").start()
         typer.echo(service.address)
-        documents = format_count(sum(len(named.index) for named in service.indexes), "document")
+        documents = format_count(sum(len(entry.index) for entry in service.indexes), "document")
         print_message(f"serving {window_options.store} with {documents} at {service.address}; Ctrl-C ends it")
         while not stop_requests and service.running:
             time.sleep(0.2)

@@ -116,10 +116,10 @@ def _print_outside(console: Console, training: Training) -> None:
 
     if training.outside:
         pairs = [f"{printable_line(left)} - {printable_line(right)}" for left, right in training.outside]
-        rest = f" and {len(pairs) - _OUTSIDE_PRINTED:,} more" if len(pairs) > _OUTSIDE_PRINTED else ""
+        suffix = f" and {len(pairs) - _OUTSIDE_PRINTED:,} more" if len(pairs) > _OUTSIDE_PRINTED else ""
         listed = ", ".join(pairs[:_OUTSIDE_PRINTED])
         console.print()
-        console.print(Text(f"Duplicates that the candidate rule misses: {listed}{rest}"))
+        console.print(Text(f"Duplicates that the candidate rule misses: {listed}{suffix}"))
 
 
 def _print_misjudged(console: Console, training: Training) -> None:

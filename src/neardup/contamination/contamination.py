@@ -112,7 +112,7 @@ class Contamination:
     stages : list of dict
         Cost of each stage.
     spans : pyarrow.Table
-        A row for each span in an item and a training text (``SPANS``); empty if ``see`` received them.
+        A row for each span in an item and a training text (``SPANS``); empty if ``write_spans`` received them.
     inputs, test_inputs : list of str
         The files of the training texts, and of the test set; empty for documents in memory.
     """
@@ -143,14 +143,14 @@ class Contamination:
         return np.unique(self.passages.item[sorted(self.findings)])
 
     @property
-    def looked_for(self) -> int:
+    def searched_items(self) -> int:
         """The number of searched items: those with enough words, in a column or in all together."""
         return len(np.unique(self.passages.item))
 
     @property
     def share(self) -> float:
         """The share of contaminated items among the searched items."""
-        return len(self.contaminated) / self.looked_for
+        return len(self.contaminated) / self.searched_items
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -160,14 +160,14 @@ class Contamination:
             searched = int((self.passages.column == at).sum())
             found = sum(int(self.passages.column[passage]) == at for passage in self.findings)
             by_column[name] = {
-                "looked_for": searched,
+                "searched": searched,
                 "contaminated": found,
                 "share": found / searched if searched else None,
                 "too_short": sum(column == at for _, column in self.passages.too_short),
             }
         return {
             "items": len(self.items.names),
-            "too_short": len(self.items.names) - self.looked_for,
+            "too_short": len(self.items.names) - self.searched_items,
             "contaminated": len(self.contaminated),
             "share": self.share,
             "columns": by_column,
@@ -234,13 +234,13 @@ def contamination_of(
     min_words: int = 8,
     threads: int | None = None,
     progress: Progress | None = None,
-    see: Callable[[pa.Table], None] | None = None,
+    write_spans: Callable[[pa.Table], None] | None = None,
 ) -> Contamination:
     """Find the items of a test set that occur in training texts, exactly, reading these once.
 
-    Of an item's text with w words the grams are its contiguous n-grams of words, or one gram of all its words where
-    w < n. Its containment in a training text is o / a: of its a distinct grams, o occur in the training text. Words are
-    those of the normal form ``words``: case, punctuation and line breaks do not count.
+    The grams of an item's text are its contiguous n-grams of words, or one gram of all its words if they are fewer than
+    n. Its containment in a training text is o / a: o of its a distinct grams occur there. Words are those of the normal
+    form ``words``: case, punctuation and line breaks do not count.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def contamination_of(
         Number of threads. It changes the time, never the result.
     progress : callable, optional
         Called with ("read", bytes done, total bytes or None).
-    see : callable, optional
+    write_spans : callable, optional
         Called with tables of spans (``SPANS``), in the order of the training texts; by default they are collected.
 
     Raises
@@ -283,9 +283,9 @@ def contamination_of(
     tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search_piece, passages, (share.numerator, share.denominator))
-        _ = passages.tables  # made before the threads ask for them
+        _ = passages.tables  # computed once, before the threads start
         for piece in map_in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
-            _add_findings(found, piece, see or tables.append)
+            _add_findings(found, piece, write_spans or tables.append)
     found.spans = pa.concat_tables(tables)
     found.rejected = dict(train.rejected.counts)
     return found
@@ -332,27 +332,27 @@ def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> 
     normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
     heads = np.empty(count + 1, np.int64)
-    room = 1 << 12
+    capacity = 1 << 12
     while True:
-        numbers, places = np.empty(room, np.int64), np.empty(room, np.int64)
+        numbers, places = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         total = find_grams(
             normal.text, normal.spans, passages.ngrams, passages.widths, *passages.tables, numbers, places, heads
         )
-        if total <= room:
+        if total <= capacity:
             break
-        room = total
+        capacity = total
     size = int(offsets[-1] - offsets[0])
     best = np.zeros(len(passages), np.int64)
     if not total:
         return _PieceFindings(count, size, best, np.zeros(0, np.int64), [])
-    owned = passages.owner_heads, passages.owners, passages.sizes, share, best
-    room = 1 << 10
+    sets_of_grams = passages.owner_heads, passages.owners, passages.sizes, share, best
+    capacity = 1 << 10
     while True:
-        texts, sets, shared = (np.empty(room, np.int64) for _ in range(3))
-        pairs = find_contained_sets(numbers, heads, *owned, texts, sets, shared)
-        if pairs <= room:
+        texts, sets, shared = (np.empty(capacity, np.int64) for _ in range(3))
+        pairs = find_contained_sets(numbers, heads, *sets_of_grams, texts, sets, shared)
+        if pairs <= capacity:
             break
-        room = pairs
+        capacity = pairs
     findings = []
     d, text, training_tokens = -1, "", list[Token]()
     for document, passage, o in zip(*(part[:pairs].tolist() for part in (texts, sets, shared)), strict=True):
@@ -381,32 +381,32 @@ def _find_spans(
 
     ``training_tokens``: the words of the training text; ``places``, ``numbers``: the places and numbers of grams in it.
     """
-    own, here, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
-    where: dict[int, list[int]] = {}
-    for at, gram in enumerate(own):
-        where.setdefault(gram, []).append(at)
-    found = {place: gram for place, gram in zip(places.tolist(), numbers.tolist(), strict=True) if gram in where}
-    spans, done = list[Span](), -1
+    grams, item_tokens, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
+    item_places: dict[int, list[int]] = {}
+    for at, gram in enumerate(grams):
+        item_places.setdefault(gram, []).append(at)
+    found = {place: gram for place, gram in zip(places.tolist(), numbers.tolist(), strict=True) if gram in item_places}
+    spans, last_place = list[Span](), -1
     for place in sorted(found):
-        if place <= done:
+        if place <= last_place:
             continue
-        length, begin = max((_run_length(own, at, found, place), -at) for at in where[found[place]])
-        done = place + length - 1
-        first, last = here[-begin], here[-begin + length + width - 2]
-        start, end = training_tokens[place], training_tokens[done + width - 1]
+        length, begin = max((_run_length(grams, at, found, place), -at) for at in item_places[found[place]])
+        last_place = place + length - 1
+        first, last = item_tokens[-begin], item_tokens[-begin + length + width - 2]
+        start, end = training_tokens[place], training_tokens[last_place + width - 1]
         spans.append(Span(first.start, last.end, start.start, end.end, length + width - 1))
     return spans
 
 
-def _run_length(own: list[int], at: int, found: dict[int, int], place: int) -> int:
-    """Return how many grams from a place of the passage on follow each other in the training text."""
+def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) -> int:
+    """Return the number of consecutive grams, from a place of the passage on, that follow each other in the text."""
     length = 1
-    while at + length < len(own) and found.get(place + length) == own[at + length]:
+    while at + length < len(grams) and found.get(place + length) == grams[at + length]:
         length += 1
     return length
 
 
-def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa.Table], None]) -> None:
+def _add_findings(found: Contamination, piece: _PieceFindings, write_spans: Callable[[pa.Table], None]) -> None:
     """Add the findings of a piece of training texts."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
@@ -419,7 +419,7 @@ def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa
         if best is None or finding.shared > best.shared:
             found.findings[finding.passage] = finding
     if piece.findings:
-        see(_table(found.passages, piece.findings))
+        write_spans(_table(found.passages, piece.findings))
 
 
 def _table(passages: Passages, findings: Sequence[Finding]) -> pa.Table:

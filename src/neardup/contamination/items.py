@@ -38,7 +38,7 @@ class Items:
     Attributes
     ----------
     names : sequence
-        Their ids, or row numbers.
+        The ids, or row numbers.
     columns : tuple of str
         The compared columns; if there are several, the last is ``all``: their texts line by line.
     texts : list of list of str
@@ -72,8 +72,8 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     texts = [text for batch in batches for text in batch.texts.to_pylist()]
     if not texts:
         reasons = ", ".join(f"{reason}: {number:,}" for reason, number in sorted(corpus.rejected.counts.items()))
-        why = f" ({reasons})" if reasons else ""
-        raise InputError(f"the test set has no item{why}: give a file with at least one text")
+        causes = f" ({reasons})" if reasons else ""
+        raise InputError(f"the test set has no item{causes}: give a file with at least one text")
     rows = np.concatenate([batch.rows for batch in batches])
     ids = [batch.ids for batch in batches if batch.ids is not None]
     names = Names(rows, join_ids(ids) if ids else None)
@@ -100,7 +100,7 @@ def _column_texts(table: pa.Table, column: str) -> list[str]:
         )
     values = table.column(column)
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        raise InputError(f"column {column!r} of the test set holds {values.type}, not texts: choose another one")
+        raise InputError(f"column {column!r} of the test set has the type {values.type}, not text: choose another one")
     return [text or "" for text in pc.fill_null(values, "").to_pylist()]
 
 
@@ -149,7 +149,7 @@ class Passages:
 
     @cached_property
     def widths(self) -> Integers:
-        """Words of the texts that are shorter than a gram, each a gram of its column_texts: int64, ascending."""
+        """Words of the texts that are shorter than a gram, each of which is one gram: int64, ascending."""
         return np.unique(self.words[self.words < self.ngrams])
 
     @cached_property
@@ -190,7 +190,7 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
     items : Items
         The test set.
     ngrams : int
-        Words of a gram. A text with fewer words is one gram of them all.
+        Words of a gram. A text with fewer words is one gram of all its words.
     min_words : int
         A text with fewer words is not searched: it would be found everywhere.
 
@@ -208,12 +208,12 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
     singles, words = _list_grams(texts, 1)
     gram_numbers, sizes = _list_grams(texts, ngrams)
     sizes = np.where(words > 0, sizes, 0)
-    enough = words >= min_words
-    if not enough.any():
+    is_long = words >= min_words
+    if not is_long.any():
         raise InputError(
-            f"no item of the test set has {min_words} words, which is what {option('--min-words')} asks for: lower it"
+            f"no item of the test set has {min_words} words, the minimum of {option('--min-words')}: lower it"
         )
-    chosen = np.flatnonzero(enough)
+    chosen = np.flatnonzero(is_long)
     # Passages of one item are adjacent, in column order.
     chosen = chosen[np.lexsort((chosen // count, chosen % count))]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -238,7 +238,7 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
         np.ascontiguousarray(pairs[:, 1]),
         distinct,
         singles[first[short]],
-        [(int(at % count), int(at // count)) for at in np.flatnonzero(~enough)],
+        [(int(at % count), int(at // count)) for at in np.flatnonzero(~is_long)],
     )
 
 

@@ -69,37 +69,37 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
     """Return the page; see ``write_page``."""
     summary = found.summary
     rule = (
-        f"An item is contaminated where one training text has at least {summary['at_least']:.4g} of its "
+        f"An item is contaminated if one training text has at least {summary['at_least']:.4g} of its "
         f"{summary['ngrams']}-grams of words."
     )
     by_item: dict[int, Finding] = {}
-    # Of several columns of an item, the one with the most grams is shown.
+    # An item with several columns shows the one with the most grams.
     for finding in sorted(found.findings.values(), key=lambda finding: (-finding.grams, finding.passage)):
         by_item.setdefault(int(found.passages.item[finding.passage]), finding)
-    shown = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
+    findings = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [
         opening(_TITLE, join_html([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
         tiles(list(_tiles(found, fail_over))),
         notes(list(_notes(found)), title="Not searched"),
         section("columns", "By column", _columns(found)),
-        section("items", "Contaminated items", *_items(found, shown), intro=_intro(shown)),
-        section("reading", "How to read this", _reading()),
+        section("items", "Contaminated items", *_items(found, findings), intro=_intro(findings)),
+        section("reading", "How to read this", _glossary()),
         closing(*([command(typed)] if typed else []), f"neardup {__version__}"),
     ]
     return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=["search.js"])
 
 
 def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str, str, str]]:
-    several = len(found.items.columns) > 1
+    has_columns = len(found.items.columns) > 1
     yield (
         f"{len(found.contaminated):,}",
         "contaminated items",
-        f"of {found.looked_for:,} that were searched" + (", in a column or in all together" if several else ""),
+        f"of {found.searched_items:,} that were searched" + (", in a column or in all together" if has_columns else ""),
     )
     allowed = ""
     if fail_over is not None:
         allowed = f"{'more than' if found.share > fail_over else 'within'} the {format_share(fail_over, 1)}"
-    yield format_share(len(found.contaminated), found.looked_for), "of the items", allowed and f"{allowed} allowed"
+    yield format_share(len(found.contaminated), found.searched_items), "of the items", allowed and f"{allowed} allowed"
     yield (
         f"{found.contaminated_documents:,}",
         "training texts contain an item",
@@ -108,7 +108,7 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
 
 
 def _notes(found: Contamination) -> Iterator[str]:
-    short = len(found.items.names) - found.looked_for
+    short = len(found.items.names) - found.searched_items
     if short:
         yield f"{format_count(short, 'item')} with too few words: short texts occur everywhere and would prove nothing."
     for name, rejected in (("test set", found.items.rejected), ("training texts", found.rejected)):
@@ -118,56 +118,49 @@ def _notes(found: Contamination) -> Iterator[str]:
 
 
 def _columns(found: Contamination) -> Html:
-    rows = [
-        [
-            text(name),
-            one["looked_for"],
-            one["contaminated"],
-            "" if one["share"] is None else bar(one["share"], format_share(one["contaminated"], one["looked_for"])),
-            one["too_short"],
-        ]
-        for name, one in found.summary["columns"].items()
-    ]
+    rows = []
+    for name, counts in found.summary["columns"].items():
+        share = format_share(counts["contaminated"], counts["searched"])
+        drawn = "" if counts["share"] is None else bar(counts["share"], share)
+        rows.append([text(name), counts["searched"], counts["contaminated"], drawn, counts["too_short"]])
     return table(["column", "searched", "contaminated", "share", "too few words"], rows)
 
 
-def _intro(shown: Sequence[Finding]) -> str:
-    if not shown:
+def _intro(findings: Sequence[Finding]) -> str:
+    if not findings:
         return "No training text contains an item."
     return (
         "Each item is shown beside the training text with most of its n-grams. Differences are "
         "marked; case, punctuation and line breaks do not count."
-        + (f" The first {_MAX_ITEMS:,} of {len(shown):,} are shown." if len(shown) > _MAX_ITEMS else "")
+        + (f" The first {_MAX_ITEMS:,} of {len(findings):,} are shown." if len(findings) > _MAX_ITEMS else "")
     )
 
 
-def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
-    if not shown:
+def _items(found: Contamination, findings: Sequence[Finding]) -> Iterator[str]:
+    if not findings:
         return
     yield search_field("items", label="Find an item", noun="items")
     passages, items = found.passages, found.items
-    for at, finding in enumerate(shown[:_MAX_ITEMS]):
-        name, column = (
-            str(items.names[int(passages.item[finding.passage])]),
-            items.columns[int(passages.column[finding.passage])],
-        )
+    for at, finding in enumerate(findings[:_MAX_ITEMS]):
+        name = str(items.names[int(passages.item[finding.passage])])
+        column = items.columns[int(passages.column[finding.passage])]
         heading = (
             f"{finding.shared:,} of {format_count(finding.grams, 'n-gram')} "
             f"({format_share(finding.shared, finding.grams)})"
         )
-        whole = ShownDocument(f"item {name}, {column}", "", passages.text(finding.passage))
-        beside = ShownDocument(
+        item = ShownDocument(f"item {name}, {column}", "", passages.text(finding.passage))
+        training_text = ShownDocument(
             f"training text {finding.document}{'' if finding.is_whole else ', in part'}", "", finding.excerpt
         )
         yield fold(
             text(f"{name} · {column} · {format_share(finding.shared, finding.grams)} · in {finding.document}"),
-            side_by_side(whole, beside, head=heading),
+            side_by_side(item, training_text, head=heading),
             opened=at < _OPEN_ITEMS,
             searched=f"{name} {column} {finding.document}",
         )
 
 
-def _reading() -> Html:
+def _glossary() -> Html:
     return facts(
         {
             "containment": "Of the distinct n-grams of an item, the share that occurs in one training text. An item "

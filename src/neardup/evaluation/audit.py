@@ -60,7 +60,7 @@ def select_examples(sample: Sample, labels: SampleLabels, max_examples: int = MA
         raise RecipeError(
             f"{max_examples} pairs of each kind are below 0; give the number to show, such as {MAX_EXAMPLES}"
         )
-    population, reader = sample.population, sample.material
+    population, reader = sample.population, sample.reader
     score, returned = population.score[sample.pairs], population.returned[sample.pairs]
     weights = _weights(sample, labels)
     chosen: dict[str, list[int]] = {}
@@ -151,7 +151,7 @@ class Sample:
     """A stratified random sample of the candidates of a result.
 
     ``counts`` holds the number of pairs drawn from each of the ``strata``. ``pairs`` (int64[k]) are the rows of the
-    drawn pairs in the population, in an order that reveals nothing. ``material`` reads the documents, for people who
+    drawn pairs in the population, in an order that reveals nothing. ``reader`` reads the documents, for people who
     judge; ``inputs`` are the files of the documents.
     """
 
@@ -162,7 +162,7 @@ class Sample:
                 "give a looser candidate rule"
             )
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
-        self.material = DocumentReader(corpus, population.names, content=content)
+        self.reader = DocumentReader(corpus, population.names, content=content)
         edges = population.returned_scale.edges, population.unreturned_scale.edges
         self.strata, self._strata = stratify(population.score, population.returned, population.deviations, *edges)
         self.counts = allocate(self.strata, sample)
@@ -201,8 +201,8 @@ class Sample:
 
     def table(self, labels: SampleLabels) -> pa.Table:
         """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
-        self.material.load(np.concatenate([self.left, self.right]))
-        sides = [[self.material.document(at) for at in side.tolist()] for side in (self.left, self.right)]
+        self.reader.load(np.concatenate([self.left, self.right]))
+        sides = [[self.reader.document(at) for at in side.tolist()] for side in (self.left, self.right)]
         ids = {name: [document.id for document in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
         texts = {f"text{number}": [document.text for document in side] for number, side in enumerate(sides, 1)}
         columns = ids | {LABEL_COLUMN: [_LABEL_CELLS[answer] for answer in labels.answers]} | texts

@@ -92,9 +92,10 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Json]) -> d
 
     defined = [point for point in points if point["precision"] is not None]
     # Flush labels would move the outer ones inwards, too near to their neighbours.
-    ends, axis = [_axis_start(defined, "recall"), 1], alt.Axis(labelFlush=False)
+    ends, axis = [_axis_start(defined, "recall"), 1], alt.Axis(format=".2~f")
     x = alt.X("recall:Q", scale=alt.Scale(domain=ends), title="recall", axis=axis)
-    y = alt.Y("precision:Q", scale=alt.Scale(domain=[_axis_start(defined, "precision"), 1]), title="precision")
+    scale = alt.Scale(domain=[_axis_start(defined, "precision"), 1])
+    y = alt.Y("precision:Q", scale=scale, title="precision", axis=axis)
     chart = _colored_chart(recipes).encode(x=x, y=y)
     lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
     layers = [_equal_f1(x, y, defined), lines, *_point_layers(chart, recipes)]
@@ -131,8 +132,9 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Json], title
     moving = [point for point in points if point["scale"] != "fixed"]
     fixed = [point for point in points if point["scale"] == "fixed"]
     scale = alt.Scale(domain=[_axis_start(points, "f1"), 1])
-    y = alt.Y("f1:Q", scale=scale, title="F1")
-    x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False, padding=10), title=title)
+    axis = alt.Axis(format=".2~f")
+    y = alt.Y("f1:Q", scale=scale, title="F1", axis=axis)
+    x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False, padding=10), title=title, axis=axis)
     coloured = _colored_chart(recipes)
     band = coloured.mark_area(clip=True).encode(
         x=x,

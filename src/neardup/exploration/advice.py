@@ -34,23 +34,23 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
 from neardup.recipe.recipe import command_words
 
-#: Pairs at or above this hundredth are similar; fewer of them than this say nothing of their level.
+#: Pairs from this hundredth on are similar; fewer than the second number are too few for a level.
 _SIMILAR_HUNDREDTHS, _FEWEST_SIMILAR = 50, 10
-#: The part of similar pairs that is at or above their level, and the parts of the bulk that its pace is taken from.
+#: The share of similar pairs at or above their level, and the shares of the bulk that its decline is measured at.
 _LEVEL_SHARE, _BULK_SHARES = 0.9, (0.5, 0.1, 0.01)
-#: What stands for no pairs in logarithms.
+#: Stands for 0 pairs in logarithms.
 _LOG_FLOOR = 1e-9
-#: Gaps within this are the same; what unrelated pairs may reach where no gap is known.
+#: Smaller differences between gaps do not count; the reach that unrelated pairs may have if no gap is known.
 _GAP_TOLERANCE, _LOW_REACH = 0.02, 0.1
-#: By how much q-grams must widen the gap, and the measure whose views are chosen from.
+#: The gain in gap that q-grams must bring, and the measure of the views to choose from.
 _LEAST_QGRAM_GAIN, _MEASURE = 0.05, "jaccard"
-#: The threshold where there is no valley, the highest that unrelated pairs raise it to, and its steps: in hundredths.
+#: In hundredths: the threshold without a valley, the highest that unrelated pairs raise it to, and its step.
 _DEFAULT_HUNDREDTHS, _HIGHEST_HUNDREDTHS, _STEP = 50, 90, 5
-#: A threshold for copies and light edits: that of the recipe ``default``.
+#: A threshold for copies and light edits, that of the recipe ``default``.
 COPIES = 0.85
-#: Nothing is advised for fewer documents.
+#: There is no advice for fewer documents.
 FEWEST_DOCUMENTS = 100
-#: Fields of a recipe that no option is made of, or one in any case.
+#: Fields of a recipe without an option in the command, or with one in any case.
 _SEPARATE_FIELDS = ("name", "description", "features", "threshold", "keep")
 
 
@@ -58,22 +58,22 @@ _SEPARATE_FIELDS = ("name", "description", "features", "threshold", "keep")
 class Separation:
     """How far apart unrelated and similar pairs are in one view."""
 
-    #: The similarity that the most similar unrelated pair of the corpus is expected to have.
+    #: The expected similarity of the most similar unrelated pair of the corpus.
     reach: float
-    #: How many pairs of the sample count as similar.
+    #: The number of pairs of the sample that count as similar.
     alike: int
-    #: The similarity that 90% of them have at least; None where they are fewer than 10.
+    #: 90% of them have at least this similarity; None if they are fewer than 10.
     level: float | None
 
     @property
     def gap(self) -> float | None:
-        """How far the level lies above the reach; None where there is no level."""
+        """The level minus the reach; None without a level."""
         return None if self.level is None else self.level - self.reach
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The view whose features were chosen, and how each view that was chosen from separates pairs."""
+    """The chosen view, and how each candidate view separates pairs."""
 
     view: View
     separations: tuple[tuple[View, Separation], ...]
@@ -86,20 +86,20 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to begin with."""
+    """The recipe to begin with, and why."""
 
     recipe: Recipe
-    #: A sentence or two: why these.
+    #: The reason for features and threshold, in a sentence or two.
     reason: str
-    #: What to run: the words behind ``neardup``; none where nothing is advised.
+    #: The command line after ``neardup``; empty without advice.
     command: tuple[str, ...]
-    #: How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
+    #: The documents of the corpus. If they are fewer than 100, the recipe is no advice, but the figures are by it.
     documents: int
-    #: Where the threshold was taken from.
+    #: The valley that the threshold comes from.
     valley: Valley | None = None
-    #: Whether that is of the whole corpus; else of the sample.
+    #: Whether the valley is that of the whole corpus, not of the sample.
     whole: bool = False
-    #: By the name of the view.
+    #: How each view separates pairs, by its name.
     separations: tuple[tuple[str, Separation], ...] = ()
 
     @property
@@ -119,7 +119,7 @@ class Advice:
 
     @property
     def given(self) -> bool:
-        """Whether there are documents enough to advise anything."""
+        """Whether there are enough documents for an advice."""
         return self.documents >= FEWEST_DOCUMENTS
 
     def as_dict(self) -> dict[str, Any]:
@@ -138,15 +138,15 @@ class Advice:
 
 
 def similar_pairs(views: Sequence[View]) -> int:
-    """Return how many pairs of a sample count as similar."""
+    """Return the number of pairs of a sample that count as similar."""
     return int(median_low(view.at_least(_SIMILAR_HUNDREDTHS) for view in views)) if views else 0
 
 
 def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separation:
     """Return how far apart unrelated and similar pairs are in a view.
 
-    The ``similar`` closest pairs count as similar. The more pairs the corpus has, the further its most similar
-    unrelated one reaches.
+    The ``similar`` closest pairs count as similar. The more pairs the corpus has, the higher its most similar unrelated
+    one is expected to be.
     """
     pairs = view.cumulative()
     level = None if similar < _FEWEST_SIMILAR else _similarity_at_count(pairs, _LEVEL_SHARE * similar)
@@ -167,7 +167,7 @@ def _reach(pairs: Floats, corpus_pairs: int) -> float:
 
 
 def _similarity_at_count(pairs: Floats, count: float) -> float:
-    """Return the similarity that ``count`` pairs have at least; between hundredths the logarithm falls evenly."""
+    """Return the least similarity of the ``count`` closest pairs, with logarithms interpolated between hundredths."""
     logs = -np.log(np.maximum(pairs, _LOG_FLOOR))
     return float(np.interp(-np.log(count), logs, np.arange(BINS + 1) / BINS))
 
@@ -175,7 +175,7 @@ def _similarity_at_count(pairs: Floats, count: float) -> float:
 def choose_features(views: Sequence[View], corpus_pairs: int) -> Choice:
     """Choose features: step 1 of the rule.
 
-    n-grams by Jaccard are chosen from; where there are none, all views of the sample, of which there is at least one.
+    The candidates are n-grams by Jaccard; without any, all views of the sample.
     """
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
     candidate_views = grams or list(views)
@@ -194,7 +194,7 @@ def choose_features(views: Sequence[View], corpus_pairs: int) -> Choice:
 
 
 def _widest_gap(found: Sequence[tuple[View, Separation]]) -> tuple[float, View]:
-    """Return the widest gap, and the longest of those as wide."""
+    """Return the widest gap, and the longest n-grams with about that gap."""
     gaps = [(separation.gap or 0.0, view) for view, separation in found]
     best = max(gap for gap, _ in gaps)
     return best, max((view for gap, view in gaps if gap >= best - _GAP_TOLERANCE), key=_length)
@@ -215,7 +215,7 @@ def advise(
 ) -> Advice:
     """Advise a recipe: steps 2 to 4 of the rule.
 
-    The curve is that of the whole corpus by these features; no threshold below ``lowest`` is advised.
+    ``curve`` is that of the whole corpus by these features; the advised threshold is at least ``lowest``.
     """
     view, whole = choice.view, curve is not None and curve.complete
     pairs, first_known = view.cumulative(), 0
@@ -239,7 +239,7 @@ def advise(
 
 
 def _threshold(valley: Valley | None, reach: float, lowest: float) -> int:
-    """Return the threshold in hundredths."""
+    """Return the advised threshold in hundredths."""
     least = ceil(round(BINS * lowest, 6))
     if valley is None:
         return max(_round_up(max(_DEFAULT_HUNDREDTHS, min(round(BINS * reach), _HIGHEST_HUNDREDTHS))), least)
@@ -260,7 +260,7 @@ def _why_features(choice: Choice) -> str:
         begin = f"The sample has {similar_count}, too few to judge by"
         if separation.reach <= _LOW_REACH:
             return f"{begin}: {name} are the shortest n-grams whose unrelated pairs stay below {_LOW_REACH:g}."
-        return f"{begin}: with {name}, unrelated pairs reach least far, {separation.reach:.2f}."
+        return f"{begin}: unrelated pairs reach the least similarity, {separation.reach:.2f}, with {name}."
     reached = (
         f"unrelated pairs reach {separation.reach:.2f}, and 90% of the {separation.alike:,} similar pairs score at "
         f"least {separation.level:.2f}"
@@ -295,7 +295,7 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
 
 
 def _dedup_command(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -> tuple[str, ...]:
-    """Return what to run: the words behind ``neardup``."""
+    """Return the advised command line after ``neardup``."""
     words = ["dedup", *(inputs or ("INPUT",)), *reading, "--features", recipe.features]
     defaults = Recipe(features=recipe.features)
     for field in fields(Recipe):

@@ -12,10 +12,13 @@ from neardup.pages.charts import (
     FAINT_COLOUR,
     LOG_FLOOR,
     count_axis,
+    decade_ticks,
     finish_chart,
     histogram,
     hover_marks,
+    label_side,
     line,
+    log_axis,
     log_count_axis,
     similarity_axis,
     threshold_rule,
@@ -28,28 +31,27 @@ if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
-    from neardup.exploration.valley import Valley
     from neardup.pages.plot import Plot
 
-#: From the shortest n-grams to the longest; legible on white and on near-black.
-RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
-#: So many bins are one where histograms lie over each other; more where there are fewer pairs, which would jump.
+#: Colours from the shortest n-grams to the longest; legible on white and on near-black.
+_RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
+#: Bins per step of overlaid histograms; more if there are few pairs, because single bins would be noisy.
 _BINS_PER_STEP, _BINS_PER_STEP_OF_FEW, _FEW_PAIRS = 2, 5, 500_000
 _NONE_SHARED = "no two documents of the sample have anything in common"
 _IS_HIGHLIGHTED = "highlight == '' || datum.view == highlight"
 
 
 def view_colours(views: Sequence[View]) -> list[str]:
-    """Return a colour for each view: along a ramp by n, or one that tells names apart; weighted ones have their own."""
+    """Return a colour for each view: along a ramp by n, with another one for weights; distinct ones for recipes."""
     if any(view.n is None for view in views):
         return [COLOURS[at % len(COLOURS)] for at in range(len(views))]
     last = max(sum(not view.recipe.is_weighted for view in views) - 1, 1)
-    ramp = (RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(last + 1))
+    ramp = (_RAMP[round(at * (len(_RAMP) - 1) / last)] for at in range(last + 1))
     return [COLOURS[2] if view.recipe.is_weighted else next(ramp) for view in views]
 
 
 def similarity_chart(views: Sequence[View], advised: View | None = None, advice: Advice | None = None) -> Plot:
-    """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at its threshold."""
+    """Return the overlaid histograms of views with a legend, the advised one thicker, and a rule at its threshold."""
     from neardup.pages.plot import empty_plot
 
     if not _any_shared(views):
@@ -63,13 +65,13 @@ def similarity_chart(views: Sequence[View], advised: View | None = None, advice:
 
 
 def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice, advised: View | None) -> Chart:
-    """Return the histograms of views overlaid, the advised one drawn thicker, the valley shaded."""
+    """Return the overlaid histograms of views, the advised one thicker, the valley shaded."""
     has_advised_view = any(view is advised for view in views)
     bins_per_step = _bins_per_step(views)
     note = f"Each line is a histogram in steps of {bins_per_step / BINS:g}; pairs that share nothing are left out."
     if has_advised_view and advice.valley is not None:
         where = "whole corpus" if advice.whole else "sample"
-        note += f" Shaded: the valley of {advice.features} in the {where}, the sparse stretch above unrelated pairs."
+        note += f" Shaded: the valley of {advice.features} in the {where}, the sparse range above unrelated pairs."
     nothing = [f"{format_share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
     description = (
         f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
@@ -82,19 +84,19 @@ def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice,
     )
     data = {
         "steps": _step_rows(views, advised, bins_per_step),
-        "valley": _valley_rows(advice.valley if has_advised_view else None),
+        "valley": _valley_rows(advice) if has_advised_view else [],
     }
     data_table, missing = _bins_table(views, bins_per_step), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, description, plot | {"datasets": data}, data_table, missing)
 
 
 def _any_shared(views: Sequence[View]) -> bool:
-    """Return whether two documents of the sample have anything in common, by any of the views."""
+    """Return whether any two documents of the sample share a feature of any view."""
     return any(any(view.counts) for view in views)
 
 
 def _highest_step(views: Sequence[View]) -> int:
-    """Return the most pairs that a step of the histograms has."""
+    """Return the largest number of pairs in a step of the histograms."""
     return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
 
 
@@ -103,10 +105,10 @@ def _bins_per_step(views: Sequence[View]) -> int:
 
 
 def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_views: Sequence[View] = ()) -> Plot:
-    """Return the outlines of histograms over a shaded stretch, a chosen one filled, with a rule where advice is given.
+    """Return outlines of histograms over a shaded valley, the chosen one filled, with a rule at an advised threshold.
 
-    Its data sets are ``steps`` (``_step_rows``), with up to ``most`` pairs in a step, and ``valley``
-    (``_valley_rows``). A legend names the ``legend_views``.
+    The data sets are ``steps`` (``_step_rows``), with up to ``most`` pairs in a step, and ``valley``
+    (``_valley_rows``). The legend has the ``legend_views``.
     """
     import altair as alt
 
@@ -118,13 +120,15 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
     filled = area.encode(x=x, y=y, y2=alt.YDatum(LOG_FLOOR), color=style["color"], opacity=alt.value(0.12))
-    # A line tells nothing of its steps: what does are unseen points in the middle of each.
+    # A line has no tooltip for each step, so invisible points in the middle of the steps carry them.
     description = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
     layers = [
         valley.mark_rect(color=FAINT_COLOUR, opacity=0.16, clip=True).encode(x2="high:Q"),
-        valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
+        valley.mark_text(baseline="top", dy=22, fontSize=12, **label_side(advice.threshold if advice else 0.0)).encode(
+            x="name_at:Q", y=alt.value(0), text="name:N"
+        ),
         *([] if advice is None else threshold_rule(advice.threshold, threshold_name(advice))),
-        # Without rows it would have no extent.
+        # Without rows its extent would be undefined.
         *([filled] if chosen else []),
         chart.mark_line(interpolate="step-after", strokeJoin="round"),
         hover_marks(chart, description).encode(x="middle:Q"),
@@ -133,9 +137,9 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
 
 
 def _step_rows(views: Sequence[View], chosen: View | None, bins_per_step: int) -> list[dict[str, Any]]:
-    """Return where each step of each histogram begins; a last one ends it."""
+    """Return rows for the steps of each histogram; a last row ends the line at 1."""
     rows = []
-    # What comes last is drawn over the others.
+    # The chosen one comes last, to be drawn over the others.
     for view, colour in sorted(zip(views, view_colours(views), strict=True), key=lambda one: one[0] is chosen):
         view_fields = {"view": view.name, "colour": colour, "chosen": view is chosen}
         bins = list(_merge_bins(view, bins_per_step))
@@ -145,12 +149,13 @@ def _step_rows(views: Sequence[View], chosen: View | None, bins_per_step: int) -
     return rows
 
 
-def _valley_rows(valley: Valley | None) -> list[dict[str, Any]]:
-    """Return where a valley is shaded, and its name."""
+def _valley_rows(advice: Advice) -> list[dict[str, Any]]:
+    """Return a row for the shaded valley, with its name below that of the threshold, whose rule would cross it."""
+    valley = advice.valley
     if valley is None:
         return []
     name = "valley" if valley.clear else "valley, not clear"
-    return [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
+    return [{"low": valley.low, "high": valley.high, "name": name, "name_at": advice.threshold}]
 
 
 def _merge_bins(view: View, bins_per_step: int) -> Iterator[tuple[float, float, int]]:
@@ -159,16 +164,16 @@ def _merge_bins(view: View, bins_per_step: int) -> Iterator[tuple[float, float, 
 
 
 def _line_style(legend_views: Sequence[View] = ()) -> dict[str, Any]:
-    """Return colour and width of lines, with a legend of the named views.
+    """Return colour and width of lines, with a legend of the given views.
 
-    Where there is none, the page's own legend makes those faint that it does not show.
+    Without them the legend of the page makes all lines but one faint.
     """
     import altair as alt
 
     width = alt.condition("datum.chosen", alt.value(3), alt.value(1.4))
     if legend_views:
         scale = alt.Scale(domain=[view.name for view in legend_views], range=view_colours(legend_views))
-        # Else it would be as faint as the area below the advised line.
+        # Without an opacity of its own the legend takes that of the filled area.
         legend = alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
         return {"color": alt.Color("view:N", scale=scale, legend=legend), "strokeWidth": width}
     opacity = alt.condition(_IS_HIGHLIGHTED, alt.value(1), alt.value(0.12))
@@ -177,7 +182,7 @@ def _line_style(legend_views: Sequence[View] = ()) -> dict[str, Any]:
 
 
 def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
-    """Return the figures of histograms: rows of similarity, bins of nothing left out."""
+    """Return the figures of histograms as a table of steps, without those that are empty everywhere."""
     bins_of_views = [list(_merge_bins(view, bins_per_step)) for view in views]
     rows: list[list[object]] = [["0, nothing shared", *(view.zero for view in views)]]
     for bins in zip(*bins_of_views, strict=True):
@@ -189,7 +194,7 @@ def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
 
 
 def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
-    """Return the pairs at or above each of the cutoffs as a table, per million."""
+    """Return a table of pairs per million at or above each cutoff."""
     head = ["compared", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "= 1"]
     rows = [
         [view.name, *(format_rate(per_million(pairs, view.pairs)) for _, pairs in (*view.above, (1, view.equal)))]
@@ -200,12 +205,12 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
 
 
 _CHART_HEIGHT = 240
-#: Up to this many bins of lengths are marked where they begin: an axis would mark parts of a word between them.
+#: Up to this many bins of lengths get their edges as ticks; otherwise the axis would have fractions of a word.
 _FEW_BINS = 8
 
 
 def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return how many pairs of the corpus each threshold would give."""
+    """Return the chart of pairs of the corpus by threshold."""
     rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
     most = max((point.pairs for point in curve.points if point.pairs), default=0)
     description = (
@@ -225,7 +230,7 @@ def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
 
 
 def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return how many documents of the corpus each threshold would drop."""
+    """Return the chart of dropped documents of the corpus by threshold."""
     import altair as alt
 
     rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
@@ -245,7 +250,7 @@ def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
 
 
 def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
-    """Return what thresholds would give, as a table; the advised one is highlighted."""
+    """Return a table of the results of thresholds; the advised one is highlighted."""
     rows = [
         [
             f"{point.threshold:g}",
@@ -273,7 +278,7 @@ def _threshold_plot(
 
     x = similarity_axis("threshold", "threshold", lowest=curve.points[0].threshold)
     plot = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
-    # Its name stands below the line, which falls from the left.
+    # The name stands at the bottom, because the line falls from the left.
     rule = threshold_rule(advice.threshold, threshold_name(advice), low=True)
     return finish_chart(alt.layer(*rule, *plot), height=_CHART_HEIGHT)
 
@@ -287,17 +292,18 @@ def _end_figures(points: Sequence[Point], name: str) -> str:
 
 
 def lengths_chart(lengths: Lengths) -> Chart:
-    """Return how many documents are how long."""
+    """Return the chart of documents by length."""
     import altair as alt
 
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     has_few_bins = len(lengths.edges) <= _FEW_BINS
-    edge = alt.Axis(format=",d", values=list(lengths.edges)) if has_few_bins else alt.Axis(format="~s", tickCount=8)
+    ticks = list(lengths.edges) if has_few_bins else decade_ticks(lengths.edges[0], lengths.edges[-1])
+    axis = log_axis(format=",d" if has_few_bins else "~s", values=ticks)
     scale = alt.Scale(type="log", nice=False)
     plot = histogram(
         [row for row in rows if row["documents"]],
-        alt.X("low:Q", title="words (logarithmic)", scale=scale, axis=edge),
+        alt.X("low:Q", title="words (logarithmic)", scale=scale, axis=axis),
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
@@ -313,7 +319,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
     return Chart(
         "lengths",
         "Lengths in words",
-        f"Of {format_count(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
+        f"Of {format_count(lengths.documents, 'document')}: {lengths.empty:,} empty, {lengths.one:,} of one word.",
         description,
         finish_chart(plot, height=180),
         data_table,

@@ -1,4 +1,4 @@
-"""The exact join of a whole corpus: what each threshold gives, and what is found at one of them."""
+"""The exact join of a whole corpus: the results of each threshold, and the findings at one of them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
 from neardup.search.thresholds import levels_of
 
-#: The thresholds of a curve are multiples of this, those of its table of that.
+#: The thresholds of a curve are multiples of the first, those of its table of the second.
 _STEP, _TABLE_STEP = Fraction(1, 100), Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What one threshold would give."""
+    """The results of one threshold."""
 
     #: Pairs at or above it match.
     threshold: float
     #: Documents that ``dedup`` would drop.
     dropped: int
-    #: As in the summary of ``dedup``; None where there are too many pairs to find them all.
+    #: As in the summary of ``dedup``; None if there are too many pairs to find them all.
     pairs: int | None = None
     families: int | None = None
     largest_family: int | None = None
@@ -43,17 +43,17 @@ class Point:
 class Curve:
     """Pairs, dropped documents and families of a whole corpus at each threshold."""
 
-    #: What was compared; its threshold is one of the points.
+    #: The recipe of the join; its threshold is one of the points.
     recipe: Recipe
     documents: int
     #: The lowest threshold.
     asked: float
-    #: Whether all pairs at the lowest threshold were found. Where they were too many, the only point is that of the
+    #: Whether all pairs at the lowest threshold were found. If they were too many, the only point is that of the
     #: recipe's threshold.
     complete: bool
     #: More pairs of distinct documents than this are too many.
     most_pairs: int
-    #: By threshold, ascending.
+    #: In ascending order of thresholds.
     points: tuple[Point, ...]
 
     @property
@@ -67,7 +67,7 @@ class Curve:
         )
 
     def at(self, threshold: float) -> Point | None:
-        """Return the point of a threshold, None where there is none."""
+        """Return the point of a threshold; None if there is none."""
         return next(
             (point for point in self.points if _exact_threshold(point.threshold) == _exact_threshold(threshold)), None
         )
@@ -78,24 +78,24 @@ class Curve:
 
 
 def check_curve(recipe: Recipe) -> None:
-    """Refuse a recipe that has no curve."""
+    """Raise ``RecipeError`` if a recipe has no curve."""
     if recipe.second_step:
-        what, why = f"second_step {recipe.second_step!r}", "has a threshold of its own; leave it out"
+        what, why = f"second_step {recipe.second_step!r}", "has its own threshold; leave it out"
     elif measure(recipe.measure).distance or recipe.measure == "semantic":
-        what, why = f"measure {recipe.measure!r}", "is no similarity of features; take one, such as 'jaccard'"
+        what, why = f"measure {recipe.measure!r}", "is no similarity of features; choose one, such as 'jaccard'"
     elif recipe.search != "exact":
         what, why = f"search {recipe.search!r}", "finds other pairs at each threshold; choose search 'exact'"
     else:
         return
-    raise RecipeError(f"what each threshold gives comes from one exact join of features, and {what} {why}")
+    raise RecipeError(f"a curve of thresholds comes from one exact join of features, and {what} {why}")
 
 
 class ThresholdSearch:
-    """A corpus read once, its features at hand, joined at the lowest threshold; a context that frees the features.
+    """The features of a corpus, joined at the lowest threshold; a context manager that frees them.
 
-    The corpus is read once, or twice for recipes with ``needs_statistics``; it must stay open as long as what was found
-    is used. Lowering ``lowest`` finds more pairs, slower. Raises ``RecipeError`` if the recipe is not one for the exact
-    join.
+    The corpus is read once, or twice for recipes with ``needs_statistics``. It must stay open as long as the findings
+    are used. Lowering ``lowest`` finds more pairs and takes longer. Raises ``RecipeError`` if the recipe does not use
+    the exact join.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class ThresholdSearch:
 
     @property
     def pairs(self) -> Pairs | None:
-        """All pairs at the lowest threshold; None where they are too many."""
+        """All pairs at the lowest threshold; None if they are too many."""
         return self._pair_table(self._matches, self._recipe) if self._matches.complete else None
 
     def curve(self) -> Curve:
-        """Return what each threshold would give; without points where the pairs are too many."""
+        """Return the results of each threshold; without points if the pairs are too many."""
         lowest = self._recipe.exact_threshold
         points: list[Point] = []
         if self._matches.complete:
@@ -156,9 +156,9 @@ class ThresholdSearch:
         )
 
     def at(self, recipe: Recipe) -> tuple[Findings | None, Point | None]:
-        """Return what ``dedup`` finds by the same recipe at a threshold of its own, no lower than the lowest.
+        """Return the findings and the point of the same recipe at a threshold of at least the lowest.
 
-        Nothing of weights where too many pairs match even there.
+        Both are None for weights if too many pairs match even there.
         """
         if self._matches.complete:
             all_matches = self._matches

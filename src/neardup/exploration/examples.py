@@ -1,4 +1,4 @@
-"""Pairs to read at each cutoff, with the longest run of words that both share."""
+"""Pairs to read at each cutoff, with the longest run of words that both texts share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
 
-#: Of longer texts only this many characters are compared.
+#: Characters of each text that are compared.
 LONGEST = 200_000
 
 
@@ -31,14 +31,14 @@ class SharedRun(NamedTuple):
 
     #: As the normalizer ``words`` makes them.
     words: tuple[str, ...]
-    #: As the left text writes it.
+    #: As written in the left text.
     written: str
 
 
 def longest_shared(left: str, right: str) -> SharedRun:
-    """Return the longest run of words that two texts share, the first of equals; an empty one where they share no word.
+    """Return the longest run of words that two texts share, the first of several; an empty one if they share no word.
 
-    Of texts longer than 200,000 characters the beginnings are compared.
+    Only the first 200,000 characters of each text are compared.
     """
     left_tokens = tokens(left[:LONGEST])
     words = [token.text for token in left_tokens]
@@ -50,14 +50,14 @@ def longest_shared(left: str, right: str) -> SharedRun:
     )
 
 
-#: The margin around a cutoff: a tenth of it, or this.
+#: The margin around a cutoff as a share of it, and the smallest margin.
 _MARGIN_SHARE, _SMALLEST_MARGIN = 0.1, 0.01
-#: Of the pairs in a band at most this many are considered, those with the smallest hashes.
+#: The most pairs of a band to consider: those with the smallest hashes.
 _MOST_CONSIDERED = 5_000
-#: Of so many times the pairs that are wanted, those are taken first whose longest shared passages differ. They are the
-#: same where they have more than so large a part of their words in common.
+#: Candidates per shown example: those with different shared passages are preferred. Two passages are the same if they
+#: share more than this part of their words.
 _CANDIDATES_PER_EXAMPLE, _SAME_PASSAGE_SHARE = 4, 0.5
-#: Pairs from here on make documents one family, where no run says what the families are.
+#: Without a run, pairs of at least this similarity make families.
 _FAMILY_SIMILARITY = 0.5
 
 
@@ -68,13 +68,12 @@ class ExamplePair:
     #: The documents; left comes first in the input.
     left: ShownDocument
     right: ShownDocument
-    #: Of the view that the examples are for.
+    #: By the advised features and measure.
     similarity: float
-    #: The files that they come from; empty where the input is one file.
+    #: Their files; empty if the input is one file.
     left_source: str
     right_source: str
-    #: The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
-    #: no word. Of texts longer than 200,000 characters the beginnings are compared.
+    #: The longest run of words that both share, as written in the left text, and its length; empty if they share none.
     passage: str
     words: int
 
@@ -85,17 +84,17 @@ class ExamplePair:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Real pairs about as similar as a cutoff."""
+    """Real pairs of about the similarity of a cutoff."""
 
     cutoff: float
     #: The pairs come from low <= similarity < high.
     low: float
     high: float
-    #: How many pairs there are in that band where the examples come from.
+    #: The number of pairs in this band.
     found: int
-    #: "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
+    #: "sample", or "corpus" if the sample has no pairs in the band.
     origin: str
-    #: The most similar first. Spread over families, sources, lengths and what they share; no document twice.
+    #: The most similar first; spread over families, sources, lengths and shared passages, with no document twice.
     pairs: tuple[ExamplePair, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,12 +126,11 @@ def choose_examples(
 ) -> tuple[Examples, ...]:
     """Choose pairs to read at each cutoff.
 
-    A pair is at a cutoff if it is within a tenth of it (at least 0.01). Where the sample has none there, those of
-    the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
-    sample and then in the corpus.
+    A pair is at a cutoff if it is within a tenth of it (at least 0.01). If the sample has none there, pairs of the
+    whole corpus are taken; if that has none either, the band is widened to the middle between the cutoffs.
 
-    ``pairs`` are those of the sample, from below the lowest cutoff on; ``corpus_pairs`` those of the corpus by the same
-    features and measure; ``family`` (int64[n]) is the family of each document, 0 for none.
+    ``pairs`` are those of the sample from below the lowest cutoff on, ``corpus_pairs`` those of the corpus by the same
+    features and measure. ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands(cutoffs)]
     candidates = [_spread_pairs(band.pairs, survey, family, _CANDIDATES_PER_EXAMPLE * count, seed) for band in bands]
@@ -147,7 +145,7 @@ def choose_examples(
     return tuple(found)
 
 
-#: What tells of two texts of one form that they are about other things; how many pairs are asked, and shown.
+#: The measures that tell texts of one form about different things apart; the most pairs to measure, and to show.
 _SUSPECT_FEATURES, _MOST_MEASURED, _MOST_SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
@@ -156,8 +154,8 @@ def choose_suspects(
 ) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
-    These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
-    those come first whose facts differ most.
+    These are pairs in which names or numbers of one text replace those of the other. Of the 200 least similar pairs,
+    those whose facts differ most come first.
 
     ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
@@ -183,7 +181,7 @@ def choose_suspects(
 def _select_unlike(
     pairs: PairArrays, places: Integers, count: int, reader: DocumentReader
 ) -> list[tuple[int, SharedRun]]:
-    """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
+    """Return the indices of ``count`` pairs; pairs whose shared passage an earlier one has come last."""
     used: list[set[str]] = []
     chosen, similar_passages = [], []
     for place in places.tolist():
@@ -203,7 +201,7 @@ def _select_unlike(
 def _cutoff_bands(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
     """Return each cutoff with its band and the wider one."""
     middles = [(one + other) / 2 for one, other in pairwise(cutoffs)]
-    # Below the first cutoff as far as above it; up to what is equal.
+    # The first band is symmetric, the last one ends below 1.
     first = [2 * cutoffs[0] - middles[0]] if middles else [0.0]
     found = []
     for cutoff, low, high in zip(cutoffs, [*first, *middles], [*middles, 1.0], strict=True):
@@ -221,7 +219,7 @@ def _find_band(
         if len(found.left):
             return _Band(cutoff, low, high, "sample", found)
         if corpus_pairs is not None:
-            # One pair of representatives stands for all of their equals.
+            # One pair of representatives stands for all documents equal to them.
             found = _pairs_within(PairArrays(corpus_pairs.left, corpus_pairs.right, corpus_pairs.similarity), low, high)
             if len(found.left):
                 return _Band(cutoff, low, high, "corpus", found)
@@ -234,16 +232,16 @@ def _pairs_within(pairs: PairArrays, low: float, high: float) -> PairArrays:
 
 
 def sample_families(pairs: PairArrays, documents: int) -> Integers:
-    """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
+    """Return the family of each document by the pairs of a sample of at least 0.5: int64[n], 0 for none."""
     close = pairs.similarity >= _FAMILY_SIMILARITY
     return find_families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 
 
 def _spread_pairs(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
-    """Return the places of so many pairs.
+    """Return the indices of ``count`` pairs that are spread over families, sources and lengths.
 
-    One after the other, of those with the fewest documents from families that were had, and of these from sources and
-    of lengths that were had the least, the pair with the smallest hash.
+    Each step takes the pair with the fewest documents of families already taken; of several, that with the least taken
+    sources and lengths, and the smallest hash.
     """
     rows = survey.names.rows
     keys = row_hashes(rows[pairs.left], seed) ^ row_hashes(rows[pairs.right], seed + 1)

@@ -48,21 +48,21 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.pages.plot import Plot
 
-#: q-grams for short documents, and how few words make these.
+#: q-grams for short documents, and the median number of words below which documents are short.
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
-#: Pairs from this hundredth on are held, below the lowest cutoff; and no more of a view than these.
+#: Pairs from this hundredth on, below the lowest cutoff, are kept; and at most this many of a view.
 _LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
 #: The name of recipes of n-grams.
 _RECIPE_NAME = "explored"
 
 
 class Exploration(Observations):
-    """What was seen of a corpus, with its page, its chart and its cell in a notebook; see ``Observations``."""
+    """The result of an exploration, with its page, chart and notebook cell; see ``Observations`` for its attributes."""
 
     __slots__ = ()
 
     def to_html(self) -> str:
-        """Return the page: one HTML file that needs nothing but a browser.
+        """Return the page: one HTML file that needs only a browser.
 
         Raises
         ------
@@ -79,14 +79,14 @@ class Exploration(Observations):
         Parameters
         ----------
         path : path
-            Where to.
+            The file to write.
         force : bool
             Whether an existing file may be replaced.
 
         Raises
         ------
         OutputError
-            If it exists, cannot be written, or the packages that draw are not installed.
+            If the file exists or cannot be written, or the packages that draw are not installed.
         """
         check_place(fspath(path), self.inputs, force)
         if fspath(path).endswith(".json"):
@@ -96,12 +96,12 @@ class Exploration(Observations):
         wholefile.write_file(path, text.encode("utf-8", "replace"))
 
     def plot_similarity(self, views: Sequence[str] = ()) -> Plot:
-        """Return the histograms of the sample as an Altair chart, which loads nothing.
+        """Return the histograms of the sample as an Altair chart that loads nothing.
 
         Parameters
         ----------
         views : sequence of str
-            The names of some; all by default.
+            The names of the views to show; all by default.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Exploration(Observations):
         return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the advice, and the pairs per million above each cutoff."""
+        """Return the notebook cell: the advice, and pairs per million above each cutoff."""
         from neardup.exploration.page import notebook_cell
 
         return notebook_cell(self)
@@ -133,13 +133,13 @@ def explore(
     inputs: Sequence[str] = (),
     reading: Sequence[str] = (),
 ) -> Exploration:
-    """Look at how similar a corpus is to itself, and at what it is made of.
+    """Measure how similar a corpus is to itself, and describe its contents.
 
-    All pairs of a random sample are compared by each recipe; the whole corpus is joined once, by the n that separates
-    related from unrelated pairs best. See ``advice`` for how n and threshold are chosen.
+    All pairs of a random sample are compared by each recipe. The whole corpus is joined once, by the n that separates
+    related from unrelated pairs best. The module ``advice`` has the rule for n and threshold.
 
-    The corpus is read some six times, five without the curve, and must stay open as long as the exploration is shown.
-    ``inputs`` are what people know it by, ``reading`` the options of reading that the advised command needs.
+    The corpus is read about six times, five without the curve, and must stay open as long as the exploration is in use.
+    ``inputs`` are the names to show for it, ``reading`` the reading options of the advised command.
     """
     return _Run(corpus, options, thread_count(threads), memory, progress or ignore_progress).explore(
         tuple(inputs or corpus.inputs), reading
@@ -147,7 +147,7 @@ def explore(
 
 
 def _matching_pairs(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
-    """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
+    """Return the matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
     if findings is not None:
         dropped = np.flatnonzero(findings.dropped_mask)
         return PairArrays(findings.keepers.keeper[dropped], dropped, findings.keepers.similarity[dropped])
@@ -156,9 +156,9 @@ def _matching_pairs(pairs: PairArrays, advice: Advice, findings: Findings | None
 
 
 def idf_recipe(recipe: Recipe) -> Recipe | None:
-    """Return a recipe for the same features by weighted Jaccard with idf; repeats count if they do (tf times idf).
+    """Return a recipe for the same features by weighted Jaccard with idf weights; tf-idf for multisets.
 
-    None where its features or measure take no weights.
+    None if its features or measure take no weights.
     """
     if recipe.measure != "jaccard" or recipe.signature or recipe.weights:
         return None
@@ -171,7 +171,7 @@ def idf_recipe(recipe: Recipe) -> Recipe | None:
 
 
 class _CorpusResult(NamedTuple):
-    """What is known of the whole corpus: its curve, what is found at the advised threshold, and all known pairs."""
+    """The curve of the whole corpus, the findings at the advised threshold, and all pairs at the lowest."""
 
     curve: Curve | None = None
     findings: Findings | None = None
@@ -179,7 +179,7 @@ class _CorpusResult(NamedTuple):
 
 
 class _Run:
-    """An exploration under way."""
+    """An exploration in progress."""
 
     def __init__(
         self, corpus: Corpus, options: ExplorationOptions, threads: int, memory: int | None, report: Progress
@@ -192,7 +192,7 @@ class _Run:
         self._close_by_recipe: dict[Recipe, PairArrays] = {}
 
     def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
-        """Go through all stages."""
+        """Run all stages."""
         options = self._options
         recipes = self._recipes()
         sample, survey = self._draw_sample()
@@ -269,7 +269,7 @@ class _Run:
         return [Recipe(name=_RECIPE_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
 
     def _recipes(self) -> list[Recipe]:
-        """Return what is compared by: n-grams, the shortest words first, then recipes that were named."""
+        """Return the recipes to compare: word n-grams, q-grams, then the named recipes."""
         options = self._options
         recipes = [*self._gram_recipes("words", options.lengths), *self._gram_recipes("qgrams", options.qgrams)]
         for named_recipe in options.recipes:
@@ -296,7 +296,7 @@ class _Run:
         return sample, survey
 
     def _compare(self, recipes: Sequence[Recipe]) -> list[View]:
-        """Compare all pairs of the sample by each recipe, and by q-grams where words show documents to be short."""
+        """Compare all pairs of the sample by each recipe, and by q-grams if documents are short."""
         with self._clock.stage("compare"):
             found = [self._compare_by(recipes[0])]
             words = found[0].typical + (found[0].n or 1) - 1
@@ -314,7 +314,7 @@ class _Run:
             self._statistics[recipe] = count_frequencies(
                 self._corpus, recipe, self._texts, threads=self._threads, report=self._report
             )
-        # Of a large sample there may be too many close pairs to hold them for every view.
+        # A large sample may have too many close pairs to keep them for every view.
         is_small = len(self._texts) * (len(self._texts) - 1) // 2 <= _MOST_PAIRS
         view, close = self._build_view(recipe, _LOWEST_HUNDREDTH if is_small else NO_CLOSE_PAIRS)
         if is_small:
@@ -328,7 +328,7 @@ class _Run:
         return build_view(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
 
     def _close_pairs(self, view: View) -> PairArrays:
-        """Return the pairs of the sample that a view says are close, by their places in the sample."""
+        """Return the close pairs of the sample by a view, as positions in the sample."""
         if view.recipe in self._close_by_recipe:
             found = self._close_by_recipe[view.recipe]
             self._close_by_recipe.clear()
@@ -344,7 +344,7 @@ class _Run:
             return self._build_view(view.recipe, least)[1]
 
     def _advise(self, recipe: Recipe, advise_from: Callable[[Curve | None], Advice]) -> tuple[Advice, _CorpusResult]:
-        """Advise from one join of the whole corpus at the lowest threshold; from the sample where there is none."""
+        """Advise from one join of the whole corpus at the lowest threshold, or from the sample without one."""
         if not self._options.curve:
             return advise_from(None), _CorpusResult()
         try:

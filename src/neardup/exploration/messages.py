@@ -1,4 +1,4 @@
-"""Messages of an exploration: the same sentences on a page, on a terminal and in a notebook."""
+"""The sentences that page, terminal and notebook of an exploration share."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from neardup.exploration.views import View
 
 
-#: So many passages and templates are named in short.
+#: The most scripts, passages and templates to name in a summary.
 _MOST_NAMED = 3
 
 
 def describe_sample(sample: Sample) -> str:
-    """Return which pairs were compared."""
+    """Return how many documents and pairs were compared."""
     pairs = format_count(sample.pairs, "pair")
     if len(sample) == sample.documents:
         return f"all {format_count(sample.documents, 'document')} compared pairwise: {pairs}"
@@ -40,25 +40,24 @@ def format_advised_rule(advice: Advice) -> str:
 
 
 def explain_missing_advice(advice: Advice) -> str:
-    """Return why nothing is advised, and what is shown in its place."""
+    """Return why there is no advice, and what is shown instead."""
     return (
-        f"No advice: {format_count(advice.documents, 'document')} are too few to say where related pairs begin; it "
-        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {format_advised_rule(advice)}: read the pairs "
-        "and choose."
+        f"No advice: {format_count(advice.documents, 'document')} are too few to tell where related pairs begin; it "
+        f"takes {FEWEST_DOCUMENTS} or more. The figures are by {format_advised_rule(advice)}: read pairs and choose."
     )
 
 
 def threshold_name(advice: Advice) -> str:
-    """Return what the threshold of an advice is called where it is drawn."""
+    """Return the label of the threshold in charts."""
     return "advised" if advice.given else "threshold"
 
 
-#: From this part of the documents on a drop is much.
+#: A drop of more than this share of the documents is doubtful.
 _LARGE_DROP = 0.1
 
 
 def doubts(exploration: Observations) -> list[str]:
-    """Return what the advice is not sure of: a large drop, and pairs that may be different documents."""
+    """Return the doubts about the advice: a large drop, and pairs that may be different documents."""
     advice, point = exploration.advice, advised_point(exploration)
     sentences: list[str] = []
     if not advice.given:
@@ -85,18 +84,18 @@ def doubts(exploration: Observations) -> list[str]:
 
 
 def advised_command(advice: Advice) -> str:
-    """Return the advised command as it is typed."""
+    """Return the advised command line, quoted for a shell."""
     return shlex.join(("neardup", *advice.command))
 
 
 def advised_point(exploration: Observations) -> Point | None:
-    """Return what the advised threshold would give on the whole corpus; None where that is not known."""
+    """Return the results of the advised threshold on the whole corpus; None if unknown."""
     curve = exploration.curve
     return None if curve is None else curve.at(exploration.advice.threshold)
 
 
 def describe_drop(exploration: Observations) -> str:
-    """Return what the advised threshold would do to the whole corpus; nothing where that is not known."""
+    """Return how many documents the advised threshold would drop; empty if unknown."""
     point, sample = advised_point(exploration), exploration.sample
     if point is None:
         return ""
@@ -105,7 +104,7 @@ def describe_drop(exploration: Observations) -> str:
 
 
 def advised_view(exploration: Observations) -> View | None:
-    """Return the view of the advised features and measure; None if it is not among those that were compared."""
+    """Return the view of the advised features and measure; None if it was not compared."""
     advice = exploration.advice
     fitting = (
         view
@@ -117,16 +116,16 @@ def advised_view(exploration: Observations) -> View | None:
 
 
 def explain_incomplete_curve(curve: Curve) -> str:
-    """Return why a curve has no points but the advised one."""
+    """Return why a curve has only the point of the advised threshold."""
     way_out = option("--lowest", "lowest")
     return (
-        f"More than {curve.most_pairs:,} pairs of distinct documents match at {curve.asked:g}, too many to find all of "
-        f"them, so there is no curve of the whole corpus; raise {way_out} for one."
+        f"More than {curve.most_pairs:,} pairs of distinct documents match at {curve.asked:g}, too many to find them "
+        f"all, so there is no curve of the whole corpus; raise {way_out} to get one."
     )
 
 
 def format_valley(view: View) -> str:
-    """Return where the valley is: .12-.45, with a question mark where it is not clear; none."""
+    """Return the range of the valley, such as .12-.45, with a question mark if it is not clear; or none."""
     valley = view.valley
     if valley is None:
         return "none"
@@ -138,20 +137,20 @@ def _format_similarity(value: float) -> str:
 
 
 def describe_lengths(lengths: Lengths) -> str:
-    """Return how long documents are: the median, and the range of nearly all."""
+    """Return the median and the range of the lengths of documents."""
     at = {f"{part:g}": value for part, value in lengths.quantiles}
     return f"the median has {at['0.5']:,} words, 90% have {at['0.05']:,} to {at['0.95']:,}, the longest has {at['1']:,}"
 
 
 def describe_band(examples: Examples) -> str:
-    """Return which pairs are examples of a cutoff, and how many there are."""
+    """Return the number of pairs in the band of a cutoff."""
     upper = "to 1" if examples.high > 1 else f"to {examples.high:g}"
     where = "the sample" if examples.origin == "sample" else "the whole corpus; the sample has none there"
     return f"{format_count(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
 
 
 def describe_copies(copies: Copies) -> str:
-    """Return how many exact copies there are: 17 copies of 13 texts."""
+    """Return the number of exact copies: 17 copies of 13 texts."""
     return (
         f"{format_count(copies.copies, 'copy', 'copies')} of {format_count(copies.groups, 'text')}"
         if copies.copies
@@ -160,7 +159,7 @@ def describe_copies(copies: Copies) -> str:
 
 
 def describe_profile(profile: CorpusProfile) -> dict[str, list[str]]:
-    """Return what a corpus is made of in short: a few lines for each kind of thing."""
+    """Return a summary of the contents of a corpus: a few lines by topic."""
     boilerplate, found = profile.boilerplate, profile.scripts
     scripts = [f"{one.name} {format_share(one.documents, found.documents)}" for one in found.scripts[:_MOST_NAMED]]
     others = sum(one.documents for one in found.scripts[_MOST_NAMED:])
@@ -186,6 +185,6 @@ def describe_profile(profile: CorpusProfile) -> dict[str, list[str]]:
 
 
 def describe_templates(profile: CorpusProfile) -> str:
-    """Return how many templates there are, and what they are."""
+    """Return the number of templates, and what a template is."""
     examined = format_count(profile.families_examined, "largest family", "largest families")
     return f"{profile.templates_found:,} of the {examined} are one text with slots that each document fills differently"

@@ -1,4 +1,4 @@
-"""What was seen of a corpus, as data: tables, messages, charts and pages are made from it."""
+"""The result of an exploration as data; tables, messages, charts and pages are functions of it."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from neardup.runtime import Stage
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Observations:
-    """What was seen of a corpus.
+    """The result of an exploration.
 
     Attributes
     ----------
     sample : Sample
-        The documents whose pairs were all compared.
+        The documents that were compared pairwise.
     views : tuple of View
-        Their similarities, one for each n and each recipe that was asked for; and one by idf weights, where the advised
-        features take these.
+        The similarities of the sample by each n and each recipe, and by the advised features with idf weights if these
+        apply.
     pairs : PairArrays
         The pairs of the sample at 0.04 and above by the advised features and measure, by positions in the corpus.
     advice : Advice
-        What to begin with.
+        The recipe to begin with.
     curve : Curve or None
-        Pairs and dropped documents of the whole corpus by threshold; None where it was not asked for.
+        Pairs and dropped documents of the whole corpus by threshold; None without a join of the whole corpus.
     profile : CorpusProfile
-        What the corpus is made of.
+        The contents of the corpus.
     examples : tuple of Examples
         Real pairs to read at each cutoff.
     suspects : tuple of ExamplePair
-        Pairs that match at the advised threshold and may be different documents: names or numbers of one stand in the
-        place of others.
+        Pairs that match at the advised threshold and may be different documents, because names or numbers of one text
+        replace those of the other.
     notes : tuple of str
-        What was left out or done differently than asked, and why.
+        What was left out or done differently, and why.
     inputs : tuple of str
-        What was read, for people.
+        The names of the inputs.
     stages : tuple of Stage
         Time and memory of each stage.
     version : str
-        Of neardup.
+        The version of neardup.
     """
 
     sample: Sample
@@ -63,7 +63,7 @@ class Observations:
     version: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it, but the texts of the sample and the list of its pairs, ready for JSON."""
+        """Return everything but the texts and the pairs of the sample, ready for JSON."""
         return {
             "version": self.version,
             "inputs": list(self.inputs),

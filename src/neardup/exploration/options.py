@@ -1,4 +1,4 @@
-"""What an exploration is asked to do: every option with its default and its bounds, for Python and the command line."""
+"""The options of an exploration with their defaults and bounds, for Python and the command line."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _HIGHEST_SEED = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationOptions:
-    """What an exploration is asked to do.
+    """The options of an exploration.
 
     Attributes
     ----------
     sample : int
-        How many documents are compared with each other; at least 2. Raising it shows rarer pairs; time and memory grow
-        with its square.
+        The number of documents to compare pairwise; at least 2. Raising it shows rarer pairs; time and memory grow with
+        its square.
     seed : int
-        Which documents are drawn, and which pairs are shown; 0 to 2**32 - 1.
+        Random seed of the sample and of the shown pairs; 0 to 2**32 - 1.
     lengths, qgrams : sequence of int
-        Word n-grams and character q-grams to compare. Where documents are short (a median below 20 words) and no
-        q-grams are asked for, those of 4 to 6 characters are compared, too.
+        Lengths of word n-grams and character q-grams to compare. If documents are short (a median below 20 words) and
+        ``qgrams`` is empty, q-grams of 4 to 6 characters are compared as well.
     recipes : sequence of Recipe, str or path
-        More recipes to compare, or their names or files; without thresholds, second steps and searches.
+        Recipes to compare as well, or their names or files; their thresholds, second steps and searches are ignored.
     multiset : bool
         Whether repeats of n-grams and q-grams count.
     lowest : float
-        Where the curve begins, in (0, 1]; no lower threshold is advised. Lowering it finds more pairs, slower.
+        The lowest threshold of the curve and of the advice, in (0, 1]. Lowering it finds more pairs and takes longer.
     content : str
-        What of the texts is compared, as in ``Recipe``.
+        The part of the texts to compare, as in ``Recipe``.
     examples : int
-        How many pairs to show for each cutoff.
+        The number of pairs to show at each cutoff.
     curve : bool
-        Whether to join the whole corpus; else every figure comes from the sample.
+        Whether to join the whole corpus; otherwise all figures come from the sample.
     title_column, time_column : str, optional
-        Of the documents that are shown; detected by their names.
+        Columns for shown documents; detected by their usual names.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class ExplorationOptions:
     time_column: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges."""
         if self.sample < 2:
             raise RecipeError(f"sample {self.sample} is below 2; a pair needs two documents")
         if not 0 <= self.seed <= _HIGHEST_SEED:
@@ -73,4 +73,4 @@ class ExplorationOptions:
         if not 0 < self.lowest <= 1:
             raise RecipeError(f"lowest {self.lowest} is outside (0, 1]; give a similarity, such as 0.2")
         if not (self.lengths or self.qgrams or self.recipes):
-            raise RecipeError("there is nothing to compare by: give lengths, such as 1 to 7, qgrams, or a recipe")
+            raise RecipeError("there is nothing to compare: give lengths, such as 1 to 7, qgrams, or a recipe")

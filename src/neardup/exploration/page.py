@@ -1,4 +1,4 @@
-"""How an exploration is shown: a page, its parts, and a cell of a notebook."""
+"""The page of an exploration, and its notebook cell."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def _paragraph(words: str) -> Html:
 
 
 def _folded_part(title: str, gist: str, *content: str) -> Html:
-    """Return a part that opens: its title, what it comes to in a line, and the rest."""
+    """Return a fold with a title and its gist in one line."""
     return fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
 
 def _headline(exploration: Observations) -> Html:
     sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
-    drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
+    drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} random documents"
     rows = [
         (f"{sample.documents:,}", "documents", f"{format_size(sample.bytes)} of text"),
         (f"{sample.pairs:,}", "pairs compared", drawn),
@@ -133,19 +133,19 @@ def _advice(exploration: Observations) -> Html:
     )
 
 
-#: Views of one kind share a chart; what each kind is called.
+#: Views of one kind share a chart; its title.
 _KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-grams)", "": "Recipes"}
-#: What a row says of a view: how it separates pairs, and what its histogram looks like.
+#: Columns of the table of views: how each separates pairs, and its histogram.
 _SEPARATION_COLUMNS = ("unrelated pairs reach", "90% of similar pairs score", "gap")
 _VIEW_COLUMNS = ("valley", "pairs above it", "share nothing")
 _VALLEY_EXPLANATION = (
-    "The valley is the range in which few pairs lie, between unrelated pairs and related ones. How far unrelated pairs "
-    "reach is estimated for the whole corpus; the wider the gap between that and what similar pairs score, the better."
+    "The valley is the range with few pairs between unrelated and related ones. The similarity that unrelated pairs "
+    "reach is estimated for the whole corpus; the wider the gap between it and the scores of similar pairs, the better."
 )
 
 
 def group_views(views: Sequence[View]) -> dict[str, list[View]]:
-    """Return views by what they compare: word n-grams, character q-grams, anything else."""
+    """Return views by kind: word n-grams, character q-grams, others."""
     found: dict[str, list[View]] = {}
     for view in views:
         kind = view.features.partition(":")[0] if view.n is not None else ""
@@ -154,7 +154,7 @@ def group_views(views: Sequence[View]) -> dict[str, list[View]]:
 
 
 def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the histograms of all views, overlaid, and their figures in a table."""
+    """Return the section of overlaid histograms, with their figures in a table."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in group_views(exploration.views).items():
@@ -180,13 +180,13 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
 
 
 def _drop_empty_columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
-    """Return a table without the columns that say nothing, and with a dash where a cell says nothing."""
+    """Return a table without empty columns, and with dashes in empty cells."""
     kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
     return [head[at] for at in kept], [["–" if row[at] == "" else row[at] for at in kept] for row in rows]
 
 
 def _separation_cells(found: Separation | None) -> list[str]:
-    """Return what unrelated pairs reach, what similar ones score, and the gap between them."""
+    """Return the reach of unrelated pairs, the level of similar ones, and the gap between them."""
     if found is None or found.level is None or found.gap is None:
         return ["" if found is None else f"{found.reach:.2f}", "", ""]
     return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
@@ -198,11 +198,11 @@ def _view_cells(view: View) -> list[object]:
     if valley is None:
         return ["none", "", nothing]
     unclear = Html("" if valley.clear else "<small>not clear</small>")
-    return [join_html([f"{valley.low:g} to {valley.high:g}", unclear]), valley.after, nothing]
+    return [join_html([f"{valley.low:.2f} to {valley.high:.2f}", unclear]), valley.after, nothing]
 
 
 def _cutoffs(exploration: Observations) -> Html:
-    """Return how many pairs are above each cutoff."""
+    """Return the section of pairs above each cutoff."""
     advised = messages.advised_view(exploration)
     tables = (cutoffs_table(views, advised) for views in group_views(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
@@ -210,7 +210,7 @@ def _cutoffs(exploration: Observations) -> Html:
 
 
 def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return what each threshold would give on the whole corpus; nothing where that is not known."""
+    """Return the section of thresholds on the whole corpus; empty without a curve."""
     curve, advice = exploration.curve, exploration.advice
     if curve is None:
         return Html("")
@@ -233,7 +233,7 @@ _LONGEST_PASSAGE = 90
 
 
 def _pairs(exploration: Observations) -> Html:
-    """Return the pairs of each cutoff, folded."""
+    """Return the section of folded pairs at each cutoff."""
     advice = exploration.advice
     if not exploration.examples:
         return Html("")
@@ -260,7 +260,7 @@ def _pair(pair: ExamplePair) -> Html:
 
 
 def _head(pair: ExamplePair) -> Html:
-    """Return how similar two documents are, what they share, and where they come from."""
+    """Return similarity, longest shared run and sources of a pair."""
     parts = [escape(f"similarity {pair.similarity:.4g}")]
     if pair.words:
         passage = text(clip(pair.passage, _LONGEST_PASSAGE))
@@ -274,12 +274,12 @@ def _head(pair: ExamplePair) -> Html:
 
 
 _EMPTY_LINES = re.compile(r"\s*\n\s*")
-#: Characters of a passage or a template that are shown, and fillers of a slot that its row shows.
+#: The most characters of a passage or a template, and the most fillers of a slot, to show.
 _MOST_QUOTED, _MOST_FILLERS = 4_000, 4
 
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
-    """Return lengths, scripts, copies, boilerplate, templates and families."""
+    """Return the section of lengths, scripts, copies, boilerplate, templates and families."""
     drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
     gists = {name: lines[0] for name, lines in messages.describe_profile(profile).items() if lines}
@@ -318,7 +318,7 @@ def _ids(ids: Sequence[str]) -> Html:
 def _copies(profile: CorpusProfile) -> Html:
     copies = profile.copies
     if not copies.copies:
-        return _paragraph("No two texts that are not empty are equal byte for byte.")
+        return _paragraph("No two texts are equal byte for byte, except empty ones.")
     verb = "equals" if copies.copies == 1 else "equal"
     introduction = _paragraph(
         f"{format_count(copies.copies, 'document')} ({format_share(copies.copies, profile.documents)}) {verb} an "
@@ -366,7 +366,7 @@ def _template(template: Template) -> Html:
 
 
 def _pieces(template: Template) -> Iterator[Html]:
-    """Yield what all texts say, and in each slot what one of them says, up to where it is enough."""
+    """Yield the constant pieces of a template, and one filler in each slot, up to the most characters."""
     room = _MOST_QUOTED
     for at, (piece, slot) in enumerate(template.pieces):
         found = make_excerpt(_EMPTY_LINES.sub("\n", piece), room)
@@ -404,13 +404,13 @@ def _how_to_read(exploration: Observations) -> Html:
         "often, and each changed word breaks more of them.",
         "unrelated, similar": "Unrelated pairs are the bulk. How far the most similar of them reaches in the whole "
         "corpus is estimated from how fast their number falls. Similar pairs are the closest of the sample. The wider "
-        "the gap between that reach and what 90% of similar pairs score, the better a view separates them.",
-        "idf": "Rare n-grams count more than frequent ones. Compare its line with that of the same n-grams without "
-        "weights: where unrelated pairs fall faster and similar pairs stay, weights help.",
-        "valley": "The sparse stretch between unrelated and related pairs. Where it is not clear, pairs thin out "
-        "slowly, or too few lie above it, so no cut is sharp.",
-        "exact": "Nothing is estimated by sketches. Figures of the sample are exact for the sample; those of the whole "
-        "corpus are what neardup dedup finds at that threshold.",
+        "the gap between that reach and the score of 90% of similar pairs, the better the features separate them.",
+        "idf": "Rare n-grams count more than frequent ones. Compare the line with that of the same n-grams without "
+        "weights: weights help if unrelated pairs become less similar and similar pairs stay similar.",
+        "valley": "The sparse range between unrelated and related pairs. If it is not clear, pairs thin out slowly, or "
+        "too few lie above it, so no cut is sharp.",
+        "exact": "No sketches are used. Figures of the sample are exact for the sample; those of the whole corpus are "
+        "what neardup dedup finds at that threshold.",
         "the cutoffs": "A share of pairs, not of documents: 6 pairs in a million are few, but a corpus of a million "
         "documents has three million of them.",
         "the whole corpus": "Each dropped document matches a kept one. A lower threshold can drop fewer documents, "
@@ -434,12 +434,12 @@ def _about(exploration: Observations) -> Html:
     return section("about", "About this page", facts(run_facts), costs)
 
 
-#: Characters of a sparkline: each is five hundredths.
+#: Characters of a sparkline, each five hundredths of similarity.
 _SPARKLINE_LENGTH = 20
 
 
 def notebook_cell(exploration: Observations) -> str:
-    """Return an exploration as HTML for a notebook's cell, its texts escaped."""
+    """Return an exploration as HTML for a notebook cell."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     rows = [
         (
@@ -456,7 +456,7 @@ def notebook_cell(exploration: Observations) -> str:
     advice_html = advised_html if advice.given else escape(messages.explain_missing_advice(advice))
     command_line = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
     return (
-        # A notebook has no page's style.
+        # A notebook does not have the style of the page.
         f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
         f"<p>{advice_html}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"

@@ -1,14 +1,14 @@
-"""Where the valley between unrelated and related pairs lies.
+"""The valley between unrelated and related pairs.
 
-A histogram of similarities falls steeply from where the unrelated pairs are, and then it does not: it goes on evenly,
-or rises again, up to 1. So how densely pairs lie at t, within 0.05 of it, is compared with how densely they lie above
-t, on average: A(t) / (1 - t), where A(t) is the number of pairs at or above t. While the histogram falls, pairs at t
-are the denser ones by far. Where they become the sparser ones, a mass of pairs lies behind them: the related ones.
+A histogram of similarities falls steeply from the unrelated pairs on, and then levels off or rises again up to 1. The
+density of pairs at t, within 0.05 of it, is compared with the mean density above t, which is A(t) / (1 - t), where A(t)
+is the number of pairs at or above t. While the histogram falls, pairs at t are much denser. Where they become sparser,
+many pairs lie above them: the related ones.
 
-A clear valley is the lowest stretch, 0.08 long at least, in which pairs are at most half as dense as above it. Where
-there is none, there may be one that is not clear: pairs are nowhere more than a quarter denser than above it, and
-somewhere no denser. A counts pairs from one end, so that empty bins and single pairs do not lead astray, as they do a
-search for the emptiest bin. The last tenth, 0.9 to 1, is no place for the valley: many near-copies are not quite equal.
+A clear valley is the lowest range of length 0.08 or more in which pairs are at most half as dense as above it. If there
+is none, a valley that is not clear is a range in which pairs are nowhere more than a quarter denser than above it, and
+somewhere no denser. Empty bins and single pairs mislead a search for the emptiest bin, but hardly change A, which
+counts from one end. The valley never lies above 0.9, because many near-copies are not quite equal.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-#: The last hundredth in which a valley may lie, how far around a place pairs are counted, and how long a valley is.
+#: In hundredths: the upper limit of a valley, the half width of the window of a density, and the least length.
 _LAST_HUNDREDTH, _HALF_WINDOW, _SHORTEST = 90, 5, 8
-#: Fewer pairs above a place make no valley there, and fewer than these no clear one.
+#: The fewest pairs above the lower end of a valley, and of a clear one.
 FEWEST_PAIRS, FEWEST_CLEAR_PAIRS = 10, 30
-#: How dense pairs may be, of the mean above: in a clear valley; in another, and somewhere in it.
+#: The highest density relative to the mean above: in a clear valley, in any other one, and somewhere in that.
 _CLEAR_DENSITY, _EVEN_DENSITY, _SPARSE_DENSITY = 0.5, 1.25, 1.0
-#: The part of the pairs above its lower end that a cut may lose as far as twice the way.
+#: The cut lies half-way to where this share of the pairs above the lower end is left.
 _KEPT_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Valley:
-    """The stretch of similarities between the unrelated pairs and the related ones."""
+    """The range of similarities between unrelated and related pairs."""
 
-    #: Where it begins and ends; 0.9 where it goes on up to the copies.
+    #: Its ends; it ends at 0.9 if it continues up to the copies.
     low: float
     high: float
-    #: Where to cut: half-way from its lower end to where one in twenty of the pairs above that end would be lost.
+    #: The cut: half-way from the lower end to where one in twenty of the pairs above that end would be lost.
     at: float
-    #: How many pairs lie below ``low`` (those that share nothing, too), and at or above ``high``.
+    #: The number of pairs below ``low``, including those that share nothing, and at or above ``high``.
     before: int
     after: int
-    #: Pairs in the stretch, per million of all: the fewer, the deeper.
+    #: Pairs in the range per million of all pairs.
     depth: float
     #: Whether it is sparse, and at least 30 pairs lie above ``low``.
     clear: bool
-    #: Whether pairs in it are at most half as dense as above it. Else they thin out slowly, and no cut is sharp.
+    #: Whether pairs in it are at most half as dense as above it; otherwise they thin out slowly, and no cut is sharp.
     sparse: bool = True
 
 
@@ -60,7 +60,7 @@ def find_valley(above: Sequence[float] | npt.NDArray[np.float64], first_known: i
     """
     pairs = np.asarray(above, np.float64)
     total = pairs[0]
-    # Where everything resembles everything, the unrelated pairs are not at 0: the valley is right of the middle pair.
+    # If all documents resemble each other, unrelated pairs are not at 0, but the valley is above the median pair.
     first = int(np.flatnonzero(2 * pairs >= total)[-1]) + 1 if total else _LAST_HUNDREDTH + 1
     first = max(first, first_known)
     places = np.arange(first, _LAST_HUNDREDTH + 1)
@@ -91,7 +91,7 @@ def find_valley(above: Sequence[float] | npt.NDArray[np.float64], first_known: i
 
 
 def _first_sparse_range(density: npt.NDArray[np.float64], most: float, least: float) -> tuple[int, int] | None:
-    """Return the first stretch, from and to which place, that has no more than ``most``, and once at most ``least``."""
+    """Return the ends of the first range with densities up to ``most``, and somewhere up to ``least``."""
     inside = np.concatenate([[False], density <= most, [False]])
     for begin, end in list(pairwise(np.flatnonzero(inside[1:] != inside[:-1]).tolist()))[::2]:
         if end - begin >= _SHORTEST and density[begin:end].min() <= least:

@@ -174,8 +174,8 @@ class StatisticsBuilder:
         """Return the statistics of everything added."""
         self._merge()
         ((features, df),) = self._pending
-        several = df > 1
-        return Statistics(self._documents, len(features), self._square_sum, features[several], df[several])
+        is_shared = df > 1
+        return Statistics(self._documents, len(features), self._square_sum, features[is_shared], df[is_shared])
 
 
 def compared_texts(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequence[str]:

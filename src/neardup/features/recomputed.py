@@ -44,7 +44,7 @@ Value = TypeVar("Value")
 
 _FREE = np.uint32(0xFFFFFFFF)
 _MAX_DOCUMENTS = (1 << 32) - 2
-#: The fewest bits that choose a slot of a part.
+#: The minimum number of bits that choose a slot of a part.
 _MIN_BITS = 16
 #: Slots per expected feature. More slots would find few more features that are unique to a document.
 _SLOTS_PER_FEATURE = 2
@@ -68,20 +68,20 @@ class _FileBlock(NamedTuple):
     bytes: int
 
 
-def _aligned(size: int) -> int:
+def _round_up(size: int) -> int:
     """Round a size up to a multiple of 8, so that what follows can be read as numbers."""
     return -(-size // 8) * 8
 
 
 def _groups(blocks: Iterable[_FileBlock]) -> Iterator[list[_FileBlock]]:
     """Yield the blocks in order, grouped into reads of about ``_READ_SIZE`` bytes."""
-    group, room = list[_FileBlock](), 0
+    group, size = list[_FileBlock](), 0
     for block in blocks:
-        if group and room + block.bytes > _READ_SIZE:
+        if group and size + block.bytes > _READ_SIZE:
             yield group
-            group, room = [], 0
+            group, size = [], 0
         group.append(block)
-        room += block.bytes
+        size += block.bytes
     if group:
         yield group
 
@@ -117,45 +117,45 @@ class PartFile:
         """Append documents: ``lengths`` says how many of the items each one has."""
         # With many parts, most documents have few items in each, and 4 bytes for each length would dominate the file.
         narrow: npt.NDArray[Any] = lengths.astype(np.uint8) if lengths.max(initial=0) < 256 else lengths
-        begin = _aligned(narrow.nbytes)
-        room = np.zeros(begin + _aligned(items.nbytes), np.uint8)
-        room[: narrow.nbytes] = narrow.view(np.uint8)
-        room[begin : begin + items.nbytes] = items.view(np.uint8)
-        self._blocks.append(_FileBlock(self.documents, len(lengths), narrow.dtype, begin, len(items), len(room)))
+        begin = _round_up(narrow.nbytes)
+        buffer = np.zeros(begin + _round_up(items.nbytes), np.uint8)
+        buffer[: narrow.nbytes] = narrow.view(np.uint8)
+        buffer[begin : begin + items.nbytes] = items.view(np.uint8)
+        self._blocks.append(_FileBlock(self.documents, len(lengths), narrow.dtype, begin, len(items), len(buffer)))
         self.documents += len(lengths)
         self.items += len(items)
-        append_array(room, self._file, self._memory)
+        append_array(buffer, self._file, self._memory)
 
     def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield (first document, lengths, items) of each block."""
         at = 0
         for group in _groups(self._blocks):
-            room = self._read_group(at, group)
-            at += len(room)
-            yield from self._split(group, room)
+            buffer = self._read_group(at, group)
+            at += len(buffer)
+            yield from self._split(group, buffer)
 
     def blocks_from_last(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the blocks from last to first, truncating the file behind what was read to free disk space."""
         at = end = sum(block.bytes for block in self._blocks)
         for group in _groups(reversed(self._blocks)):
             at -= sum(block.bytes for block in group)
-            room = self._read_group(at, group)
+            buffer = self._read_group(at, group)
             if end - at >= _TRUNCATION_STEP:
                 end = self._file.truncate(at)
-            yield from reversed(list(self._split(group[::-1], room)))
+            yield from reversed(list(self._split(group[::-1], buffer)))
 
     def _read_group(self, at: int, group: list[_FileBlock]) -> npt.NDArray[np.uint8]:
-        room = np.empty(sum(block.bytes for block in group), np.uint8)
-        read_array(self._file, at, room, self._memory)
-        return room
+        buffer = np.empty(sum(block.bytes for block in group), np.uint8)
+        read_array(self._file, at, buffer, self._memory)
+        return buffer
 
     def _split(
-        self, group: list[_FileBlock], room: npt.NDArray[np.uint8]
+        self, group: list[_FileBlock], buffer: npt.NDArray[np.uint8]
     ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the consecutive blocks of a buffer."""
         at = 0
         for block in group:
-            narrow, items = room[at : at + block.begin], room[at + block.begin : at + block.bytes]
+            narrow, items = buffer[at : at + block.begin], buffer[at + block.begin : at + block.bytes]
             lengths = narrow.view(block.kind)[: block.documents].astype(np.uint32, copy=False)
             yield block.first, lengths, items.view(self._dtype)[: block.items]
             at += block.bytes
@@ -291,17 +291,17 @@ class RecomputedFeatures:
 
     def _unshared_in(self, parts: list[PartFile]) -> Narrow:
         """Return how many features of each document in some parts no other set has: int32[n]."""
-        first = self._first_equal.rows == np.arange(len(self.sizes), dtype=np.uint32)
+        is_first = self._first_equal.rows == np.arange(len(self.sizes), dtype=np.uint32)
 
         def count(part: PartFile) -> Narrow:
-            seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(first), np.int32)
+            seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(is_first), np.int32)
             for begin, lengths, slots in part:
-                record_slots(slots, lengths, first[begin : begin + len(lengths)], seen)
+                record_slots(slots, lengths, is_first[begin : begin + len(lengths)], seen)
             for begin, lengths, slots in part:
                 count_unshared(slots, lengths, seen, found[begin : begin + len(lengths)])
             return found
 
-        unshared = np.zeros(len(first), np.int32)
+        unshared = np.zeros(len(is_first), np.int32)
         for found in map_in_order(count, parts, self._threads):
             unshared += found
         return unshared
@@ -321,9 +321,9 @@ class RecomputedFeatures:
             part, found = work
             counts, unshared = self._slot_counts(part, chosen), np.zeros(len(chosen), np.int32)
             for begin, lengths, slots in part:
-                here = slice(begin, begin + len(lengths))
-                written = copy_counted_slots(slots, lengths, chosen[here], counts, unshared[here], slots)
-                found.add(lengths * chosen[here], slots[:written])
+                rows = slice(begin, begin + len(lengths))
+                written = copy_counted_slots(slots, lengths, chosen[rows], counts, unshared[rows], slots)
+                found.add(lengths * chosen[rows], slots[:written])
             if self.single_use:
                 part.close()
             return unshared
@@ -386,20 +386,20 @@ class RecomputedFeatures:
     def _block(self, documents: Integers, texts: pa.LargeStringArray) -> Block:
         block = self._extractor(texts, _scratch)
         if not np.array_equal(block.sizes, self.sizes.rows[documents]):
-            raise _changed()
+            raise _change_error()
         return block
 
     def _pieces(self, chosen: Bools) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
         for texts in reread_pieces(self._corpus, self._progress):
-            here = np.flatnonzero(chosen[first : first + len(texts)])
-            if len(here) == len(texts):
-                yield first + here, texts
-            elif len(here):
-                yield first + here, texts.take(pa.array(here))
+            rows = np.flatnonzero(chosen[first : first + len(texts)])
+            if len(rows) == len(texts):
+                yield first + rows, texts
+            elif len(rows):
+                yield first + rows, texts.take(pa.array(rows))
             first += len(texts)
         if first != len(self.sizes):
-            raise _changed()
+            raise _change_error()
 
     def matchable(self, rule: Rule) -> Bools:
         """Return which documents may share enough features with another one to match it: bool[n]."""
@@ -467,7 +467,7 @@ def _scratch(size: int) -> Words:
     return found
 
 
-def _changed() -> InputError:
+def _change_error() -> InputError:
     return InputError(
         "the input changed while it was read, and is read more than once because its features do not fit into memory; "
         f"wait until the input is complete, or raise {option('--memory')}"

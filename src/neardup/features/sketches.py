@@ -19,7 +19,7 @@ from neardup.kernels.sketches import EMPTY, minhash_update, simhash
 #: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
 Items: TypeAlias = Iterable[str | bytes | int] | Words
 
-LARGEST_ID = (1 << 64) - 1
+MAX_ID = (1 << 64) - 1
 _MAX_WEIGHT = 1 << 62
 
 
@@ -42,7 +42,7 @@ def item_id(item: str | bytes | int) -> int:
         number = operator.index(item)
     except TypeError:
         raise InputError(f"item {item!r} is neither text nor an integer; give str, bytes or int") from None
-    if not 0 <= number <= LARGEST_ID:
+    if not 0 <= number <= MAX_ID:
         raise InputError(f"item {number} is outside 0..2**64 - 1; give 64-bit integers, or text")
     return number
 
@@ -65,7 +65,7 @@ def _item_ids(items: Items) -> Words:
     return np.array([item_id(item) for item in items], np.uint64)
 
 
-def _checked_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
+def _check_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
     """Return the weights of ``count`` features as int64; an empty array stands for weights of 1.
 
     Raises
@@ -77,7 +77,7 @@ def _checked_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[n
     """
     if weights is None:
         return np.empty(0, np.int64)
-    checked = [checked_whole_number(weight, "weight", 0, _MAX_WEIGHT) for weight in weights]
+    checked = [check_whole_number(weight, "weight", 0, _MAX_WEIGHT) for weight in weights]
     if len(checked) != count:
         raise InputError(f"{len(checked)} weights do not fit {count} features; give one per feature, or none")
     if sum(checked) > _MAX_WEIGHT:
@@ -85,7 +85,7 @@ def _checked_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[n
     return np.array(checked, np.int64)
 
 
-def checked_whole_number(value: Any, name: str, low: int, high: int) -> int:
+def check_whole_number(value: Any, name: str, low: int, high: int) -> int:
     """Return an option that must be a whole number from ``low`` to ``high``.
 
     Raises
@@ -137,8 +137,8 @@ class MinHash:
     __slots__ = ("_seed", "_slots")
 
     def __init__(self, num_perm: int = 128, *, seed: int = 1) -> None:
-        count = checked_whole_number(num_perm, "num_perm", 1, MAX_PERMUTATIONS)
-        self._seed = checked_whole_number(seed, "seed", 0, LARGEST_ID)
+        count = check_whole_number(num_perm, "num_perm", 1, MAX_PERMUTATIONS)
+        self._seed = check_whole_number(seed, "seed", 0, MAX_ID)
         self._slots = np.full(count, EMPTY, np.uint64)
 
     @property
@@ -285,7 +285,7 @@ class SimHash:
     value: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked_whole_number(self.value, "simhash", 0, LARGEST_ID))
+        object.__setattr__(self, "value", check_whole_number(self.value, "simhash", 0, MAX_ID))
 
     @classmethod
     def of(cls, features: Items, weights: Iterable[int] | None = None) -> SimHash:
@@ -308,7 +308,7 @@ class SimHash:
         ids = _item_ids(features)
         heads = np.array([0, len(ids)], np.int64)
         out = np.empty(1, np.uint64)
-        simhash(ids, _checked_weights(weights, len(ids)), heads, out)
+        simhash(ids, _check_weights(weights, len(ids)), heads, out)
         return cls(int(out[0]))
 
     def distance(self, other: SimHash) -> int:

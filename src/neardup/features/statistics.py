@@ -18,7 +18,7 @@ from neardup.recipe.kinds import Clip
 #: idf weights are multiples of 2**-16, or coarser if a vector's squared norm would reach 2**61.
 _FINEST_BITS = 16
 #: Squared norms stay below this, so that sums of squares and products fit into 63 bits.
-_LARGEST_SQUARE = 1 << 61
+_MAX_SQUARE = 1 << 61
 _MARGIN = 1e-12
 
 
@@ -73,9 +73,11 @@ class Statistics:
         if recipe.weights not in ("idf", "tfidf"):
             # Weights only choose the terms and are then dropped: nothing is squared.
             return _FINEST_BITS if recipe.parsed_features.kind == "terms" else 0
-        most = self.largest_square_sum if recipe.weights == "tfidf" else min(self.largest_square_sum, self.distinct)
+        square_sum = (
+            self.largest_square_sum if recipe.weights == "tfidf" else min(self.largest_square_sum, self.distinct)
+        )
         for bits in range(_FINEST_BITS, -1, -1):
-            if most * self._fixed_point_idf(1, bits) ** 2 < _LARGEST_SQUARE:
+            if square_sum * self._fixed_point_idf(1, bits) ** 2 < _MAX_SQUARE:
                 return bits
         raise NeardupError(
             f"the squared counts of a document's features add up to {self.largest_square_sum:,}, too many for weights "
@@ -83,7 +85,7 @@ class Statistics:
         )
 
     def unit(self, recipe: Recipe) -> int:
-        """Return how much of o, a and b (``neardup.recipe.measures``) stands for 1 in weighted vectors."""
+        """Return the value of o, a and b (``neardup.recipe.measures``) that stands for 1 in weighted vectors."""
         if recipe.weights not in ("idf", "tfidf"):
             return 1
         return 1 << (self.idf_bits(recipe) * (1 if recipe.measure == "weighted_jaccard" else 2))

@@ -261,8 +261,8 @@ class FeatureStore:
         first = 0
         for features, sizes in self.set_blocks():
             ends = np.cumsum(sizes)
-            here = documents[(documents >= first) & (documents < first + len(ends))] - first
-            found += [features[ends[d] - sizes[d] : ends[d]] for d in here.tolist()]
+            rows = documents[(documents >= first) & (documents < first + len(ends))] - first
+            found += [features[ends[d] - sizes[d] : ends[d]] for d in rows.tolist()]
             first += len(ends)
         return np.concatenate(found), self.sizes[documents]
 

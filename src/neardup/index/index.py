@@ -44,7 +44,7 @@ Words = npt.NDArray[np.uint64]
 _MAX_TRIES = 20
 #: Search for nearest documents: size of the first batch, largest batch, and number of documents beyond which the whole
 #: index is read.
-_NEAREST_FIRST, _NEAREST_BATCH, _NEAREST_MAX_QUERIES = 64, 1 << 12, 64
+_NEAREST_FIRST_BATCH, _NEAREST_MAX_BATCH, _NEAREST_MAX_QUERIES = 64, 1 << 12, 64
 #: A rule that every pair meets.
 _ANY = Rule(0, 0, 1, 0, 1)
 
@@ -92,7 +92,7 @@ class DiskIndex:
         for attempt in range(_MAX_TRIES):
             self.manifest = read_manifest(self.path) if manifest is None else manifest
             self.recipe = recipe_of(self.manifest, self.path)
-            self._match_rule = MatchRule.of(self.recipe)
+            self._match_rule = MatchRule.from_recipe(self.recipe)
             try:
                 self._segments = [
                     Segment(self.path, part, self._match_rule, read_removed(self.path, part))
@@ -135,11 +135,11 @@ class DiskIndex:
         RecipeError
             If not; the message names both.
         """
-        own, other = self.recipe.changed(keep="first"), recipe.changed(keep="first")
-        if own.fingerprint != other.fingerprint:
+        expected, given = self.recipe.changed(keep="first"), recipe.changed(keep="first")
+        if expected.fingerprint != given.fingerprint:
             raise RecipeError(
-                f"{self.path} was built by {own.in_words()}, not by {other.in_words()}: leave the recipe out to take "
-                "that of the index, or build another index"
+                f"{self.path} was built by {expected.in_words()}, not by {given.in_words()}: leave the recipe out to "
+                "take that of the index, or build another index"
             )
 
     def candidates(self, batches: Iterable[pa.LargeStringArray], threads: int | None = None) -> Integers:
@@ -217,7 +217,12 @@ class DiskIndex:
         return found
 
     def set_as_reference(
-        self, corpus: Corpus, *, whole: bool = False, threads: int | None = None, progress: Progress | None = None
+        self,
+        corpus: Corpus,
+        *,
+        all_documents: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
     ) -> None:
         """Make the index the reference of a corpus, restricted to documents that may match one of the corpus.
 
@@ -225,14 +230,14 @@ class DiskIndex:
         ----------
         corpus : Corpus
             Read once.
-        whole : bool
+        all_documents : bool
             Whether to take all documents, for searches below the threshold, by which candidates are found.
         threads : int, optional
             Number of threads. It changes the time, never the result.
         progress : callable, optional
             Called with ("look up", bytes done, total bytes).
         """
-        if whole:
+        if all_documents:
             corpus.set_reference(self.corpus())
             return
         places = self.candidates(_scan_texts(corpus, "look up", progress), threads)
@@ -266,13 +271,13 @@ class DiskIndex:
             vectors = Vectors(row_heads(sizes), candidates, np.empty(0, np.int64))
             nearest = closest_documents(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
-            return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
+            return [Similar(*row) for row in zip(ids, nearest.similarity.tolist(), strict=True)]
         found: list[Similar] = []
         for segment in self._segments:
             documents = segment.candidates_of(features)
             if documents:
                 found += self._similar(segment, documents, features)
-        return sorted(found, key=lambda one: -one.similarity)
+        return sorted(found, key=lambda match: -match.similarity)
 
     def _features(self, text: str) -> Words:
         """Return the features of a text; empty if it is not a valid string."""
@@ -304,8 +309,8 @@ class DiskIndex:
         sizes = np.concatenate([np.empty(0, np.uint32), *(segment.sizes for segment in self._segments)])[places]
         counts = np.stack([bounds[places], np.full(len(places), len(features)), sizes], axis=1)
         bound = similarities(self.recipe.measure, counts)
-        found, similar, least = [np.empty(0, np.int64)], np.empty(0), 0.0
-        remaining, batch = np.arange(len(places)), _NEAREST_FIRST
+        found, similar, kth = [np.empty(0, np.int64)], np.empty(0), 0.0
+        remaining, batch = np.arange(len(places)), _NEAREST_FIRST_BATCH
         while len(remaining):
             if batch < len(remaining):
                 remaining = remaining[np.argpartition(-bound[remaining], batch)]
@@ -316,10 +321,10 @@ class DiskIndex:
             similar = np.append(similar, exact)
             if k <= len(similar):
                 # Slightly less, since equal similarities may differ in the last bit.
-                least = float(np.partition(similar, -k)[-k]) * (1 - 1e-9)
+                kth = float(np.partition(similar, -k)[-k]) * (1 - 1e-9)
             remaining = remaining[batch:]
-            remaining, batch = remaining[bound[remaining] >= least], min(4 * batch, _NEAREST_BATCH)
-        return np.sort(np.concatenate(found)[similar >= least])
+            remaining, batch = remaining[bound[remaining] >= kth], min(4 * batch, _NEAREST_MAX_BATCH)
+        return np.sort(np.concatenate(found)[similar >= kth])
 
     def _feature_sets(self, places: Integers) -> tuple[Words, Integers]:
         """Return the concatenated features of some documents, and their numbers."""
@@ -351,13 +356,12 @@ class DiskIndex:
         check_count("k", k, "ask for one neighbour at least")
         if first is not None:
             check_count("first", first, "ask for one document at least")
-        own = list(self._by_segment(None))
-        places = np.concatenate(
-            [np.empty(0, np.int64), *(at + own[1] for at, own in zip(self._firsts, own, strict=False))]
-        )
+        parts = list(self._by_segment(None))
+        present = [first + documents for first, (_, documents) in zip(self._firsts, parts, strict=False)]
+        places = np.concatenate([np.empty(0, np.int64), *present])
         if of is not None and len(of) <= _NEAREST_MAX_QUERIES:
             names = pa.concat_arrays(
-                [segment.ids().take(pa.array(documents)).cast(pa.large_string()) for segment, documents in own]
+                [segment.ids().take(pa.array(documents)).cast(pa.large_string()) for segment, documents in parts]
             )
             rows = pc.index_in(pa.array(map(str, of), pa.large_string()), value_set=names)
             chosen = places[:0] if rows.null_count else places[rows.to_numpy()]
@@ -366,8 +370,8 @@ class DiskIndex:
         if self._match_rule.distance >= 0 or not len(chosen):
             return self.corpus()
         texts = self.documents(np.unique(chosen))["text"].to_pylist()
-        near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
-        return self.corpus(np.unique(np.concatenate([chosen, *near])))
+        nearest = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
+        return self.corpus(np.unique(np.concatenate([chosen, *nearest])))
 
     def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
         """Return the result of ``nd.query`` on all documents of the index; options as there."""
@@ -495,8 +499,8 @@ def build(
     folder = os.path.realpath(path)
     check_new_path(path)
     try:
-        with placed_output(folder, folder=True) as made:
-            writer = IndexWriter(made.path, Manifest.of(recipe))
+        with placed_output(folder, folder=True) as output:
+            writer = IndexWriter(output.path, Manifest.from_recipe(recipe))
             writer.add(corpus, threads=threads, progress=progress)
             writer.commit()
     except OSError as error:

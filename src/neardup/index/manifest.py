@@ -90,7 +90,7 @@ class Manifest:
     segments: Sequence[SegmentEntry] = ()
 
     @classmethod
-    def of(cls, recipe: Recipe) -> Self:
+    def from_recipe(cls, recipe: Recipe) -> Self:
         """Return the manifest of an empty index."""
         return cls({name: value for name, value in asdict(recipe).items() if value != ""}, dict(recipe.dependencies))
 

@@ -55,7 +55,7 @@ MAX_DOCUMENTS = 1 << 22
 _DICTIONARY_BYTES, _SAMPLED_TEXTS, _SAMPLED_BYTES = 1 << 15, 1 << 10, 1 << 12
 _LEVEL = 1
 _MIN_BITS, _MAX_BITS = 10, 26
-_LARGEST_COUNT = 254
+_MAX_COUNT = 254
 #: The element types of the array files.
 _TYPES = {
     "texts.zstd": "u1",
@@ -71,9 +71,9 @@ _TYPES = {
 }
 _REMOVED = "<u4"
 #: Texts per batch.
-_TEXTS_A_PIECE = 1 << 10
-#: Smallest capacity in pairs of one kernel call.
-_ROOM = 1 << 14
+_TEXTS_PER_BATCH = 1 << 10
+#: The minimum capacity for pairs of one kernel call.
+_CAPACITY = 1 << 14
 
 
 def check_recipe(recipe: Recipe) -> None:
@@ -116,7 +116,7 @@ class MatchRule(NamedTuple):
     distance: int
 
     @classmethod
-    def of(cls, recipe: Recipe) -> MatchRule:
+    def from_recipe(cls, recipe: Recipe) -> MatchRule:
         """Return the match rule of a recipe."""
         if recipe.measure == "hamming":
             return cls(Rule(0, 1, 1, 0, 1), int(recipe.threshold))
@@ -159,7 +159,7 @@ class SegmentWriter:
         self.features, self.documents = 0, 0
         self._ids: list[pa.Array] = []
         self._blocks: list[Block] = []
-        self._waiting: list[pa.LargeStringArray] = []
+        self._pending_texts: list[pa.LargeStringArray] = []
         self._compressor: zstandard.ZstdCompressor | None = None
         self._dictionary = b""
         self._file = open(os.path.join(folder, "texts.zstd"), "wb")  # noqa: SIM115
@@ -182,13 +182,13 @@ class SegmentWriter:
         self._lengths.append(np.diff(text_buffers(piece.texts)[1]))
         self._ids.append(piece.ids)
         self._blocks.append(piece.block)
-        self._waiting.append(piece.texts)
+        self._pending_texts.append(piece.texts)
         if self.documents >= _SAMPLED_TEXTS:
             self._write_texts()
 
     def _write_texts(self) -> None:
-        texts = [text for piece in self._waiting for text in _text_views(piece)]
-        self._waiting.clear()
+        texts = [text for piece in self._pending_texts for text in _text_views(piece)]
+        self._pending_texts.clear()
         if self._compressor is None:
             if self.documents >= _SAMPLED_TEXTS:
                 self._dictionary = _dictionary_of(texts[:_SAMPLED_TEXTS])
@@ -247,7 +247,7 @@ class SegmentWriter:
         addresses, members, shift = set_addresses(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
         count_features(addresses, sizes, members, shift, counts)
         # A feature that occurs once may be shared with a new document, so all features count as shared.
-        counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
+        counts = np.where(counts > 0, np.minimum(counts, _MAX_COUNT) + 1, 0).astype(np.uint8)
         sets = _ranked_sets(features, sizes, shift, counts, self._match_rule.rule)
         lengths = np.maximum(sets.lengths, 0)
         bits = _slot_bits(int(lengths.sum()))
@@ -329,20 +329,20 @@ class Segment:
     def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
         self.part, self._folder, self._match_rule = part, folder, match_rule
         self.removed = removed
-        self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
+        self.sizes: npt.NDArray[np.uint32] = self._map_array("sizes")
         self._local = threading.local()
         # Everything is mapped now, since a writer that merges segments removes the files.
         with pa.memory_map(self._path("ids.arrow")) as file:
             self._ids = file.read_buffer()
-        self._texts, self._dictionary = self._mapped("texts.zstd"), self._mapped("dictionary")
-        self._frames, self._ends = self._mapped("frames"), self._mapped("ends")
+        self._texts, self._dictionary = self._map_array("texts.zstd"), self._map_array("dictionary")
+        self._frames, self._ends = self._map_array("frames"), self._map_array("ends")
         if match_rule.distance >= 0:
-            self.values: Words = self._mapped("values")
+            self.values: Words = self._map_array("values")
             return
-        self._size_bitmaps = self.sizes, self._mapped("bitmaps").reshape(-1, 8)
-        self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
-        heads = self._mapped("heads")
-        self.index = PrefixIndex(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
+        self._size_bitmaps = self.sizes, self._map_array("bitmaps").reshape(-1, 8)
+        self.counts: npt.NDArray[np.uint8] = self._map_array("counts")
+        heads = self._map_array("heads")
+        self.index = PrefixIndex(heads, self._map_array("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
     def __len__(self) -> int:
         return self.part.documents
@@ -350,7 +350,7 @@ class Segment:
     def _path(self, name: str) -> str:
         return segment_path(self._folder, f"{self.part.name}/{name}", self.part)
 
-    def _mapped(self, name: str) -> npt.NDArray[Any]:
+    def _map_array(self, name: str) -> npt.NDArray[Any]:
         path = self._path(name)
         if not self.part.files[f"{self.part.name}/{name}"].bytes:
             return np.empty(0, _TYPES[name])
@@ -374,16 +374,16 @@ class Segment:
             )
             found.append(out[:written].copy())
         pairs = found[1] if len(found) == 2 else np.concatenate(found)
-        return self._without_removed(pairs[:, 0], pairs[:, 1])
+        return self._drop_removed(pairs[:, 0], pairs[:, 1])
 
     def _scratch(self) -> tuple[Any, Integers]:
         """Return the scratch and output arrays of the lookup kernel, one set per thread."""
-        if not hasattr(self._local, "room"):
+        if not hasattr(self._local, "buffers"):
             count = len(self)
-            out = np.empty((max(count, _ROOM), 2), np.int64)
-            self._local.room = (np.zeros(count, np.int32), np.empty(count, np.int64)), out
-        room: tuple[Any, Integers] = self._local.room
-        return room
+            out = np.empty((max(count, _CAPACITY), 2), np.int64)
+            self._local.buffers = (np.zeros(count, np.int32), np.empty(count, np.int64)), out
+        buffers: tuple[Any, Integers] = self._local.buffers
+        return buffers
 
     def candidates_of(self, features: Words) -> list[int]:
         """Return the documents that a set may match, ascending; see ``candidates``."""
@@ -405,15 +405,15 @@ class Segment:
     def _fingerprint_candidates(self, block: Block) -> tuple[Integers, Integers]:
         queries = np.flatnonzero(block.sizes)
         if len(queries) == 1:
-            near = np.bitwise_count(self.values ^ block.features[0]) <= self._match_rule.distance
-            documents = np.flatnonzero(near & (self.sizes > 0))
-            return self._without_removed(np.repeat(queries, len(documents)), documents)
-        here = np.flatnonzero(self.sizes)
-        found = hamming_pairs(np.concatenate([block.features, self.values[here]]), self._match_rule.distance)
+            is_near = np.bitwise_count(self.values ^ block.features[0]) <= self._match_rule.distance
+            documents = np.flatnonzero(is_near & (self.sizes > 0))
+            return self._drop_removed(np.repeat(queries, len(documents)), documents)
+        documents = np.flatnonzero(self.sizes)
+        found = hamming_pairs(np.concatenate([block.features, self.values[documents]]), self._match_rule.distance)
         across = (found.left < len(queries)) & (found.right >= len(queries))
-        return self._without_removed(queries[found.left[across]], here[found.right[across] - len(queries)])
+        return self._drop_removed(queries[found.left[across]], documents[found.right[across] - len(queries)])
 
-    def _without_removed(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
+    def _drop_removed(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
         if not len(self.removed):
             return places, documents
         is_present = ~np.isin(documents, self.removed)
@@ -459,8 +459,8 @@ class Segment:
 
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents in batches."""
-        for begin in range(0, len(documents), _TEXTS_A_PIECE):
-            data, ends = self.text_bytes_of(documents[begin : begin + _TEXTS_A_PIECE].tolist())
+        for begin in range(0, len(documents), _TEXTS_PER_BATCH):
+            data, ends = self.text_bytes_of(documents[begin : begin + _TEXTS_PER_BATCH].tolist())
             yield pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
@@ -472,16 +472,16 @@ def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
     StoreError
         If it is missing or has another size.
     """
-    place = os.path.join(folder, path)
+    absolute = os.path.join(folder, path)
     try:
-        size = os.path.getsize(place)
+        size = os.path.getsize(absolute)
     except OSError as error:
         raise StoreError(
-            f"{place} cannot be read ({error.strerror}): restore it from a copy, or build the index again"
+            f"{absolute} cannot be read ({error.strerror}): restore it from a copy, or build the index again"
         ) from None
     if path not in part.files or size != part.files[path].bytes:
-        raise damage_error(place)
-    return place
+        raise damage_error(absolute)
+    return absolute
 
 
 def damage_error(path: str) -> StoreError:

@@ -60,7 +60,7 @@ class IndexWriter:
     def __init__(self, path: str, manifest: Manifest) -> None:
         self.path, self.manifest, self._committed = path, manifest, manifest
         self.recipe = recipe_of(manifest, path)
-        self._match_rule, self._extractor = MatchRule.of(self.recipe), Extractor(self.recipe)
+        self._match_rule, self._extractor = MatchRule.from_recipe(self.recipe), Extractor(self.recipe)
 
     def add(
         self,
@@ -147,8 +147,8 @@ class IndexWriter:
                 while begin < len(piece.ids):
                     if current is None:
                         name = self._next_name("segment")
-                        made = stack.enter_context(placed_output(os.path.join(self.path, name), folder=True))
-                        current = SegmentWriter(made.path, self._match_rule)
+                        output = stack.enter_context(placed_output(os.path.join(self.path, name), folder=True))
+                        current = SegmentWriter(output.path, self._match_rule)
                         stack.callback(current.close)
                     end = begin + current.room(piece.block.sizes[begin:])
                     current.add(piece.between(begin, end, heads))
@@ -185,7 +185,7 @@ class IndexWriter:
             if pc.any(pc.is_in(present_ids, names)).as_py():
                 same = present_ids.filter(pc.is_in(present_ids, names))
                 raise InputError(
-                    f"{self.path} already holds a document with the id {quoted(same[0].as_py())}: remove it first, or "
+                    f"{self.path} already has a document with the id {quoted(same[0].as_py())}: remove it first, or "
                     f"leave the new one out ({len(same):,} such in a segment)"
                 )
 
@@ -209,17 +209,17 @@ class IndexWriter:
 
     def _mark_removed(self, part: SegmentEntry, removed: Integers) -> SegmentEntry:
         name = self._next_name("removed")
-        with placed_output(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
+        with placed_output(os.path.join(self.path, name)) as output, open(output.handle, "wb", closefd=False) as file:
             write_removed(file, removed)
-        own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
-        return replace(part, removed=len(removed), files=own | {name: sync_file(os.path.join(self.path, name))})
+        arrays = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
+        return replace(part, removed=len(removed), files=arrays | {name: sync_file(os.path.join(self.path, name))})
 
     def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
         """Merge runs of small segments, and rewrite those with removed documents; full segments stay unchanged."""
         parts: list[SegmentEntry] = []
         run: list[SegmentEntry] = []
 
-        def merged() -> Iterator[SegmentEntry]:
+        def merge_run() -> Iterator[SegmentEntry]:
             if len(run) == 1 and not run[0].removed:
                 yield run[0]
             elif run:
@@ -230,8 +230,8 @@ class IndexWriter:
             if part.removed or not is_full(part.features, part.documents):
                 run.append(part)
             else:
-                parts += [*merged(), part]
-        parts += merged()
+                parts += [*merge_run(), part]
+        parts += merge_run()
         self.manifest = replace(self.manifest, segments=parts)
 
     def _present_pieces(
@@ -241,7 +241,7 @@ class IndexWriter:
         total = sum(part.documents - part.removed for part in parts)
 
         def parts_of_texts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
-            done = 0
+            count = 0
             for part in parts:
                 segment = self._segment(part)
                 documents, begin = segment.present_documents(), 0
@@ -249,9 +249,9 @@ class IndexWriter:
                 for texts in segment.texts(documents):
                     yield ids.slice(begin, len(texts)), texts
                     begin += len(texts)
-                    done += len(texts)
+                    count += len(texts)
                     if progress is not None:
-                        progress("compact", done, total)
+                        progress("compact", count, total)
 
         yield from map_in_order(self._extract, parts_of_texts(), thread_count(threads))
 

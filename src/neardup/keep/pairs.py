@@ -12,7 +12,8 @@ from neardup.documents.records import Names
 from neardup.keep.keepers import Floats, Graph, Integers, build_graph, document_pair_counts
 from neardup.kernels.graph import expand_pairs
 
-_ROOM = 1 << 18
+#: The first capacity for pairs.
+_CAPACITY = 1 << 18
 #: Values that replace similarities to number pairs: for equal documents, and for the first pair of representatives.
 _EQUAL, _FIRST_EDGE = 1.0, 2.0
 
@@ -69,11 +70,11 @@ class Pairs:
         left: Integers,
         right: Integers,
         similarity: Floats,
-        more: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
+        evidence: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
     ) -> None:
-        """Store pairs of representatives; ``more(edges, full)`` returns further columns for pairs."""
+        """Store pairs of representatives; ``evidence(edges, full)`` returns further columns for pairs."""
         self._names = names
-        self._representative, self._more = representative, more
+        self._representative, self._evidence = representative, evidence
         self.left, self.right, self.similarity = left, right, similarity
         able = np.flatnonzero(representative >= 0)
         order = able[np.argsort(representative[able], kind="stable")]
@@ -103,27 +104,29 @@ class Pairs:
 
     def arrays(self) -> Iterator[PairArrays]:
         """Yield the pairs by position, in order, in batches of some hundred thousand."""
-        return self._expanded(self.graph)
+        return self._expand(self.graph)
 
     def edges(self) -> Iterator[PairEdges]:
         """Yield the pairs by position, with the places of their pairs of representatives in ``left`` and ``right``."""
         numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
-        for part in self._expanded(build_graph(len(self._representative), self.left, self.right, numbers)):
+        for part in self._expand(build_graph(len(self._representative), self.left, self.right, numbers)):
             edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
             yield PairEdges(part.left, part.right, edge)
 
     def edge_of(self, left: Integers, right: Integers) -> Integers:
         """Return the places in ``left`` and ``right`` of matching pairs, given by position; -1 for equal documents."""
-        one, other = self._representative[left], self._representative[right]
+        first, second = self._representative[left], self._representative[right]
         count = len(self._representative)
-        edge = np.searchsorted(self.left * count + self.right, np.minimum(one, other) * count + np.maximum(one, other))
-        return np.where(one == other, -1, edge)
+        edge = np.searchsorted(
+            self.left * count + self.right, np.minimum(first, second) * count + np.maximum(first, second)
+        )
+        return np.where(first == second, -1, edge)
 
-    def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
+    def _expand(self, rows: Graph) -> Iterator[PairArrays]:
         # A reference comes last, and the later document is on the right: so the left one is of the input.
-        at, room, input_count = 0, _ROOM, self._names.input_count
+        at, capacity, input_count = 0, _CAPACITY, self._names.input_count
         while at < input_count:
-            out, similarity = np.empty((room, 2), np.int64), np.empty(room)
+            out, similarity = np.empty((capacity, 2), np.int64), np.empty(capacity)
             before = at
             at, written = expand_pairs(
                 at,
@@ -135,7 +138,7 @@ class Pairs:
                 similarity,
             )
             if at == before and written == 0:
-                room *= 2
+                capacity *= 2
             elif written:
                 yield PairArrays(out[:written, 0], out[:written, 1], similarity[:written])
 
@@ -151,16 +154,16 @@ class Pairs:
         full : bool
             Whether the contributions include all details of each measure.
         """
-        of_edge = np.append(self.similarity, 1.0)
+        similarity = np.append(self.similarity, 1.0)
         for part in self.edges():
             columns = {
                 "left": self._names.of_input(part.left),
                 "right": self._names.take(part.right),
-                "similarity": pa.array(of_edge[part.edge]),
+                "similarity": pa.array(similarity[part.edge]),
             }
             if self._names.reference_names is not None:
                 columns["right_from"] = self._names.side_of(part.right)
-            yield pa.table(columns | (self._more(part.edge, full) if self._more else {}))
+            yield pa.table(columns | (self._evidence(part.edge, full) if self._evidence else {}))
 
     def to_arrow(self) -> pa.Table:
         """Return all pairs as one table with the columns of ``chunks``."""
@@ -170,7 +173,7 @@ class Pairs:
     def schema(self, *, full: bool = False) -> pa.Schema:
         """Return the schema of the tables."""
         none = np.zeros(0, np.int64)
-        more = self._more(none, full) if self._more else {}
+        evidence = self._evidence(none, full) if self._evidence else {}
         kinds = {
             "left": self._names.of_input(none).type,
             "right": self._names.take(none).type,
@@ -178,7 +181,7 @@ class Pairs:
         }
         if self._names.reference_names is not None:
             kinds["right_from"] = pa.string()
-        return pa.schema(kinds | {name: column.type for name, column in more.items()})
+        return pa.schema(kinds | {name: column.type for name, column in evidence.items()})
 
     def to_pandas(self) -> Any:
         """Return all pairs as a pandas data frame."""

@@ -64,7 +64,7 @@ class Family(NamedTuple):
     reference: tuple[Any, ...] = ()
 
 
-class Dropped(Sequence[Drop]):
+class DropList(Sequence[Drop]):
     """The dropped documents in the order of the input."""
 
     def __init__(self, names: Names, positions: Integers, keepers: Keepers, family: Integers) -> None:

@@ -27,25 +27,25 @@ def required_overlap(rule, a, b):
     """Return the least overlap, at least 1, at which sets of sizes a and b match. It grows with a and b."""
     code, p, q, floor_p, floor_q = rule
     if code == JACCARD:
-        least = _ceil_div(p * (a + b), p + q)
+        required = _ceil_div(p * (a + b), p + q)
     elif code == OVERLAP:
-        least = _ceil_div(p * max(a, b), q)
+        required = _ceil_div(p * max(a, b), q)
     elif code == DICE:
-        least = _ceil_div(p * (a + b), 2 * q)
+        required = _ceil_div(p * (a + b), 2 * q)
     elif code == CONTAINMENT:
-        least = _ceil_div(p * min(a, b), q)
+        required = _ceil_div(p * min(a, b), q)
     elif code == EUCLIDEAN:
-        least = _ceil_div(max(q * (a + b) - p, 0), 2 * q)
+        required = _ceil_div(max(q * (a + b) - p, 0), 2 * q)
     else:
         area = uint64(a) * uint64(b)
-        least = int64(p * sqrt(float(area)) / q)
-        while least > 0 and is_square_at_least(uint64(least - 1), uint64(q), uint64(p), area):
-            least -= 1
-        while not is_square_at_least(uint64(least), uint64(q), uint64(p), area):
-            least += 1
+        required = int64(p * sqrt(float(area)) / q)
+        while required > 0 and is_square_at_least(uint64(required - 1), uint64(q), uint64(p), area):
+            required -= 1
+        while not is_square_at_least(uint64(required), uint64(q), uint64(p), area):
+            required += 1
     if floor_p > 0:
-        least = max(least, _ceil_div(floor_p * (a + b), floor_p + floor_q))
-    return max(least, 1)
+        required = max(required, _ceil_div(floor_p * (a + b), floor_p + floor_q))
+    return max(required, 1)
 
 
 @kernel

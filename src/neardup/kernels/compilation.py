@@ -35,14 +35,14 @@ from numba.core.runtime._nrt_python import c_helpers
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder for machine code, or None if none is writable: then each run compiles anew.
+    """Return the folder for machine code, or None if none is writable: then each run compiles again.
 
     It is inside ``$NUMBA_CACHE_DIR`` or the user's cache folder, never in a folder that others can write to: code in it
     is executed.
     """
-    here = Path(__file__).parent
+    sources = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
-    for source in sorted(here.glob("*.py")):
+    for source in sorted(sources.glob("*.py")):
         digest.update(source.read_bytes())
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -101,7 +101,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         _register_runtime_symbols()
         found = self._load_overload(signature, context)
         if found is None and self._lock is None:
-            self._lock = _open_locked(f"{self._cache_file._index_path}.lock")
+            self._lock = _open_with_lock(f"{self._cache_file._index_path}.lock")
             found = self._load_overload(signature, context)
             if found is not None:
                 self._unlock()
@@ -121,7 +121,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             self._lock = None
 
 
-def _open_locked(path: str) -> int | None:
+def _open_with_lock(path: str) -> int | None:
     """Open a file and lock it; wait at most as long as a kernel takes to compile."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -166,8 +166,8 @@ class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _InnerCompiler(Compiler):  # type: ignore[misc]
-    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
-        super().__init__(typingctx, targetctx, _InnerLibrary(targetctx.codegen(), "inner"), *others)
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *arguments: Any) -> None:
+        super().__init__(typingctx, targetctx, _InnerLibrary(targetctx.codegen(), "inner"), *arguments)
 
 
 class _KernelCompiler(Compiler):  # type: ignore[misc]

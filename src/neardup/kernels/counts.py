@@ -40,7 +40,7 @@ def _prefetch_slots(address, size, shift, base):
 
 
 @inner_kernel
-def incremented(count, feature, d):
+def increment_count(count, feature, d):
     """Return a count after one more set, d, with the feature."""
     if count < uint8(_LAST_EXACT):
         return count + uint8(1)
@@ -63,7 +63,7 @@ def count_features(addresses, sizes, members, shift, counts):
                 prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
-            counts[slot] = incremented(counts[slot], feature, d)
+            counts[slot] = increment_count(counts[slot], feature, d)
 
 
 @kernel
@@ -211,11 +211,11 @@ def _write_prefix(m, address, size, counts, ties_buffer, rule, results, at):
     counts[size : size + 64] = uint8(0)
     shared[m] = shared_count
     starts[m] = at
-    least = required_overlap(rule, smallest_partner(rule, size), size)
-    if shared_count < least:
+    required = required_overlap(rule, smallest_partner(rule, size), size)
+    if shared_count < required:
         lengths[m] = -1
         return at
-    length = shared_count - least + 1
+    length = shared_count - required + 1
     _write_rarest(address, counts, size, length, ties_buffer, out[at:])
     lengths[m] = length
     return at + length

@@ -124,16 +124,16 @@ def sample_grams(grams, begin, end, modulus):
     """
     if modulus == 1 or begin == end:
         return end
-    least = grams[begin]
+    smallest = grams[begin]
     kept = begin
     for i in range(begin, end):
         gram = grams[i]
-        least = min(least, gram)
+        smallest = min(smallest, gram)
         if gram % uint64(modulus) == uint64(0):
             grams[kept] = gram
             kept += 1
     if kept == begin:
-        grams[begin] = least
+        grams[begin] = smallest
         kept += 1
     return kept
 

@@ -39,11 +39,11 @@ def _differs_in_all(difference, masks):
 
 
 @kernel
-def pairs_within_distance(values, begin, end, front, masks, k, longest, pairs):
+def pairs_within_distance(values, begin, end, front, masks, k, max_run, pairs):
     """Find the pairs i < j, i in [begin, end), with equal fronts that differ in at most k bits.
 
     values: uint64[n], those with equal fronts adjacent; front: the mask of the bits that must agree; masks: uint64[q],
-    the pair must differ in each of them; longest: longer runs of equal fronts are skipped; pairs: int64[p, 2], gets (i,
+    the pair must differ in each of them; max_run: longer runs of equal fronts are skipped; pairs: int64[p, 2], gets (i,
     j). Stops if the pairs of a row may not fit. Returns (row to continue from, pairs written).
     """
     count = values.shape[0]
@@ -56,7 +56,7 @@ def pairs_within_distance(values, begin, end, front, masks, k, longest, pairs):
             stop = i + 1
             while stop < count and (values[stop] ^ value) & front == uint64(0):
                 stop += 1
-            skipped = stop - i > longest
+            skipped = stop - i > max_run
         if skipped:
             continue
         run = values[i + 1 : stop]

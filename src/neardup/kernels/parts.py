@@ -12,7 +12,7 @@ from numba import int32, int64, njit, uint8, uint32, uint64
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import required_overlap
 from neardup.kernels.compilation import kernel
-from neardup.kernels.counts import AHEAD, incremented
+from neardup.kernels.counts import AHEAD, increment_count
 from neardup.kernels.prefixes import (
     LAST_POSITION,
     LOW_BITS,
@@ -83,7 +83,7 @@ def count_slots(slots, lengths, included, first, counts):
         if included[d]:
             for i in range(at, end):
                 prefetch(base + uint64(slots[min(i + AHEAD, last)]))
-                counts[slots[i]] = incremented(counts[slots[i]], uint64(slots[i]), first + d)
+                counts[slots[i]] = increment_count(counts[slots[i]], uint64(slots[i]), first + d)
         at = end
 
 

@@ -278,9 +278,9 @@ def set_table(address, size, room):
 
 
 @inner_kernel
-def count_overlap(address, size, table, least):
-    """Count the features at an address that a hash table contains; stop once ``least`` cannot be reached."""
-    misses = size - least
+def count_overlap(address, size, table, required):
+    """Count the features at an address that a hash table contains; stop once ``required`` cannot be reached."""
+    misses = size - required
     hits = 0
     for i in range(size):
         if contains_key(table, load_u64(address + uint64(8 * i))):
@@ -337,14 +337,14 @@ def verify_candidates(rank, count, floor, sets, rule, scratch, written):
             prefetch(at_bitmaps + uint64(64 * candidates[c + 2]))
         n_candidates += 1
         other_size = sizes[other]
-        least = required_overlap(rule, other_size, size)
-        if overlap_bound(rank, other, sizes, bitmaps) < least:
+        required = required_overlap(rule, other_size, size)
+        if overlap_bound(rank, other, sizes, bitmaps) < required:
             continue
         if table.shape[0] == 0:
             table = set_table(addresses[rank], size, room)
         n_verified += 1
-        overlap = count_overlap(addresses[other], other_size, table, least)
-        if overlap >= least:
+        overlap = count_overlap(addresses[other], other_size, table, required)
+        if overlap >= required:
             pairs[written, 0] = other
             pairs[written, 1] = rank
             pairs[written, 2] = overlap
@@ -487,9 +487,9 @@ def overlaps_with_one(features, other_features, sizes, rule):
     counts = np.empty((sizes.shape[0], 3), np.int64)
     address = uint64(other_features.ctypes.data)
     for d in range(sizes.shape[0]):
-        least = required_overlap(rule, sizes[d], size)
-        overlap = count_overlap(address, sizes[d], table, least)
-        counts[d] = overlap if overlap >= least else -1, size, sizes[d]
+        required = required_overlap(rule, sizes[d], size)
+        overlap = count_overlap(address, sizes[d], table, required)
+        counts[d] = overlap if overlap >= required else -1, size, sizes[d]
         address += uint64(8 * sizes[d])
     return counts
 
@@ -512,9 +512,9 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
         if right[p] != entered:
             entered = right[p]
             table = set_table(addresses[entered], size, room)
-        least = required_overlap(rule, sizes[left[p]], size)
-        overlap = count_overlap(addresses[left[p]], sizes[left[p]], table, least)
-        overlaps[p] = overlap if overlap >= least else -1
+        required = required_overlap(rule, sizes[left[p]], size)
+        overlap = count_overlap(addresses[left[p]], sizes[left[p]], table, required)
+        overlaps[p] = overlap if overlap >= required else -1
 
 
 @leaf_kernel
@@ -706,8 +706,8 @@ def pairs_by_band(band, begin, end, order, keys, vectors, first_reference, rule,
             if earlier < band:
                 continue
             n_candidates += 1
-            least = required_overlap(rule, sizes[left], sizes[right])
-            if least > min(sizes[left], sizes[right]):
+            required = required_overlap(rule, sizes[left], sizes[right])
+            if required > min(sizes[left], sizes[right]):
                 continue
             n_verified += 1
             if addresses.shape[0] == 0:
@@ -718,8 +718,8 @@ def pairs_by_band(band, begin, end, order, keys, vectors, first_reference, rule,
                 continue
             if table.shape[0] == 0:
                 table = set_table(addresses[left], sizes[left], room)
-            overlap = count_overlap(addresses[right], sizes[right], table, least)
-            if overlap >= least:
+            overlap = count_overlap(addresses[right], sizes[right], table, required)
+            if overlap >= required:
                 pairs[written, 0] = left
                 pairs[written, 1] = right
                 pairs[written, 2] = int64(overlap)

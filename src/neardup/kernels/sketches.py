@@ -126,10 +126,10 @@ def _add_features(features, seed, buckets, values, repeated, turns, sketch):
     while slot < slots:
         turn = uint64(slots + slot)
         start = _round_offset(seed, turn)
-        least = _VALUE
+        smallest = _VALUE
         for i in range(size):
-            least = min(least, mix(features[i] + start) & _VALUE)
-        sketch[slot] = min(sketch[slot], least | (turn << _SHIFT))
+            smallest = min(smallest, mix(features[i] + start) & _VALUE)
+        sketch[slot] = min(sketch[slot], smallest | (turn << _SHIFT))
         slot = _next_open_slot(sketch, slot + 1, (turn + _ONE) << _SHIFT)
 
 
@@ -194,10 +194,10 @@ def linear_minima(features, heads, a, b, p, out):
         for s in range(a.shape[0]):
             factor = a[s] % p
             shift = b[s] % p
-            least = p
+            smallest = p
             for i in range(part.shape[0]):
-                least = min(least, _modulo(factor * reduced[i] + shift, p, inverse))
-            out[d, s] = least
+                smallest = min(smallest, _modulo(factor * reduced[i] + shift, p, inverse))
+            out[d, s] = smallest
 
 
 @njit(inline="always")
@@ -232,8 +232,8 @@ def _majority(features, hashes, planes):
         ones = planes[0]
         twos = planes[1]
         fours = planes[2]
-        whole = count & ~7
-        for i in range(0, whole, 8):
+        unrolled = count & ~7
+        for i in range(0, unrolled, 8):
             ones, two_a = _full_adder(ones, hashes[i], hashes[i + 1])
             ones, two_b = _full_adder(ones, hashes[i + 2], hashes[i + 3])
             twos, four_a = _full_adder(twos, two_a, two_b)
@@ -245,7 +245,7 @@ def _majority(features, hashes, planes):
         planes[0] = ones
         planes[1] = twos
         planes[2] = fours
-        for i in range(whole, count):
+        for i in range(unrolled, count):
             _add_to_planes(hashes[i], 0, planes)
     half = uint64(features.shape[0] // 2)
     more = uint64(0)

@@ -87,11 +87,12 @@ def last_position(sets, rank, count):
 
 
 @kernel
-def arrange_terms(begin, end, members, vectors, table, minima, least, sets):
+def arrange_terms(begin, end, members, vectors, table, minima, remaining_limits, sets):
     """Fill the terms of the ranks [begin, end), whose starts are set, and their lengths.
 
     members: int64[r], the document of each rank. table: (keys, positions), the features that several vectors have.
-    least: float64[2, r], the extent below which the terms after probe and index prefixes suffice for no partner.
+    remaining_limits: float64[2, r], the extents below which the terms after the probe and the index prefix suffice for
+    no partner.
     """
     heads, features, weights = vectors
     keys, positions = table
@@ -118,9 +119,9 @@ def arrange_terms(begin, end, members, vectors, table, minima, least, sets):
             weight = sets.terms[start + i] & WEIGHT_MASK
             remaining += weight if minima else weight * weight
             extent = _extent(minima, remaining)
-            if extent >= least[0, rank]:
+            if extent >= remaining_limits[0, rank]:
                 sets.probe_lengths[rank] = max(sets.probe_lengths[rank], i + 1)
-            if extent >= least[1, rank]:
+            if extent >= remaining_limits[1, rank]:
                 sets.index_lengths[rank] = max(sets.index_lengths[rank], i + 1)
         if sets.index_lengths[rank] > 0:
             sets.last_positions[rank] = last_position(sets, rank, sets.index_lengths[rank])
@@ -242,8 +243,8 @@ def _position_key(term):
 
 
 @leaf_kernel
-def _complete_overlap(total, remaining, least, terms, other_remaining, table, minima):
-    """Return total plus the overlap of the terms with a hash table, or -1 once it cannot reach ``least``.
+def _complete_overlap(total, remaining, required, terms, other_remaining, table, minima):
+    """Return total plus the overlap of the terms with a hash table, or -1 once it cannot reach ``required``.
 
     remaining: an upper bound of the extent of the terms of the table.
     """
@@ -253,7 +254,7 @@ def _complete_overlap(total, remaining, least, terms, other_remaining, table, mi
         if keys[slot] != uint64(0):
             weight = terms[i] & WEIGHT_MASK
             total += min(weight, weights[slot]) if minima else weight * weights[slot]
-        if float64(total) + _overlap_bound(minima, remaining, float64(other_remaining[i])) < least:
+        if float64(total) + _overlap_bound(minima, remaining, float64(other_remaining[i])) < required:
             return int64(-1)
     return total
 
@@ -289,19 +290,19 @@ def _verify_candidates(rank, count, sets, needs, minima, scratch, written):
         if total < 0:
             continue
         n_candidates += 1
-        least = needs.fixed[rank] + needs.slopes[rank] * extents[other]
+        required = needs.fixed[rank] + needs.slopes[rank] * extents[other]
         if last_positions[other] <= last_probed:
             remaining = float64(
                 remaining_extents[_first_term_after(terms, begin, probe_end, last_positions[other]) - 1]
             )
-            if float64(total) + _overlap_bound(minima, remaining, float64(index_remaining[other])) < least:
+            if float64(total) + _overlap_bound(minima, remaining, float64(index_remaining[other])) < required:
                 continue
             low = starts[other] + index_lengths[other]
         else:
             remaining = float64(remaining_extents[probe_end - 1])
             low = starts[other]
             low = _first_term_after(terms, low, low + index_lengths[other], last_probed)
-            if float64(total) + _overlap_bound(minima, remaining, float64(remaining_extents[low - 1])) < least:
+            if float64(total) + _overlap_bound(minima, remaining, float64(remaining_extents[low - 1])) < required:
                 continue
         high = starts[other] + lengths[other]
         if keys.shape[0] == 0:
@@ -312,9 +313,9 @@ def _verify_candidates(rank, count, sets, needs, minima, scratch, written):
                 weights[slot] = terms[i] & WEIGHT_MASK
         n_verified += 1
         total = _complete_overlap(
-            total, remaining, least, terms[low:high], remaining_extents[low:high], (keys, weights), minima
+            total, remaining, required, terms[low:high], remaining_extents[low:high], (keys, weights), minima
         )
-        if float64(total) >= least and total > 0:
+        if float64(total) >= required and total > 0:
             pairs[written, 0] = other
             pairs[written, 1] = rank
             pairs[written, 2] = total

@@ -233,15 +233,15 @@ def required_hits(classes, size_class):
 @njit(inline="always")
 def _remaining_code(classes, size_class, remaining):
     """Return the number of remaining features in 64ths of the class's largest size, rounded up, minus 1."""
-    most = classes[size_class + 1] - 1
-    return (_REMAINING_STEPS * remaining + most - 1) // most - 1
+    largest = classes[size_class + 1] - 1
+    return (_REMAINING_STEPS * remaining + largest - 1) // largest - 1
 
 
 @inner_kernel
 def indexed_prefix_length(rule, size, classes):
     """Return how many features of a document, the rarest ones, are indexed."""
-    least = required_overlap(rule, smallest_partner(rule, size), size)
-    return min(size - least + required_hits(classes, size_class_of(classes, size)), size)
+    required = required_overlap(rule, smallest_partner(rule, size), size)
+    return min(size - required + required_hits(classes, size_class_of(classes, size)), size)
 
 
 @inner_kernel
@@ -252,11 +252,11 @@ def max_bytes(rule, size, keys, classes):
 
 
 @njit(inline="always")
-def count_list_hits(head, least, index):
+def count_list_hits(head, min_remaining, index):
     """Add a hit to each document of a list whose remaining features suffice."""
     oldest = uint64(index.counters[OLDEST])
     mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
-    low = uint32(least) << uint32(DOCUMENT_BITS)
+    low = uint32(min_remaining) << uint32(DOCUMENT_BITS)
     hits = uint64(index.hits.ctypes.data)
     address = head
     while address >= oldest:
@@ -309,13 +309,13 @@ def count_prefix_hits(order, size, rule, index, bounds, slots):
     min_hits = int64(0)
     for c in range(first, index.classes.shape[0] - 1):
         low = max(index.classes[c], smallest)
-        least = required_overlap(rule, size, low)
-        if low > largest or least > size or index.classes[c] >= plan_begins:
+        required = required_overlap(rule, size, low)
+        if low > largest or required > size or index.classes[c] >= plan_begins:
             break
         if c == first:
             # Equal for all classes, because a list slot may be shared with another class by chance.
-            min_hits = min(required_hits(index.classes, c), least)
-        bounds[c, 0] = least - min_hits + 1
+            min_hits = min(required_hits(index.classes, c), required)
+        bounds[c, 0] = required - min_hits + 1
         bounds[c, 1] = _remaining_code(index.classes, c, bounds[c, 0])
         prefix = max(prefix, size - bounds[c, 0] + 1)
         last = c + 1
@@ -670,8 +670,8 @@ def similarity(code, o, a, b):
 
 
 @kernel
-def overlap_with_record(order, unranked, pointer, record, first_narrow, least, flags):
-    """Return the overlap of two sets, or a number smaller than ``least`` once that cannot be reached.
+def overlap_with_record(order, unranked, pointer, record, first_narrow, required, flags):
+    """Return the overlap of two sets, or a number smaller than ``required`` once that cannot be reached.
 
     order, unranked: one set in the window's order; pointer: where the other's features are; record: its record;
     first_narrow: the first rank that is stored in two bytes; flags: 1 for the ranks of order.
@@ -695,7 +695,7 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, least, f
         count += flags[load_u32(pointer + uint64(4 * k))]
     pointer += uint64(4 * wide)
     for begin in range(0, n_narrow, _RANKS_PER_CHECK):
-        if count + n_narrow - begin < least:
+        if count + n_narrow - begin < required:
             return count
         for k in range(begin, min(begin + _RANKS_PER_CHECK, n_narrow)):
             count += flags[first_narrow + int64(load_u16(pointer + uint64(2 * k)))]
@@ -863,13 +863,15 @@ def _compare_candidates(i, count, documents, rule, window, index, buffers, kind,
             score = float64(o)
         else:
             own_total, other_total = size, other_size
-            least = required_overlap(rule, size, other_size)
-            if least > min(size, other_size):
+            required = required_overlap(rule, size, other_size)
+            if required > min(size, other_size):
                 continue
             if kind == BY_KEYS and not _share_a_key(documents.keys[i], pointer):
                 continue
-            o = overlap_with_record(order, unranked, pointer, record, first_narrow_rank(buffers), least, buffers.flags)
-            if o < least:
+            o = overlap_with_record(
+                order, unranked, pointer, record, first_narrow_rank(buffers), required, buffers.flags
+            )
+            if o < required:
                 continue
             score = similarity(rule[0], o, size, other_size)
         if list_all:

@@ -21,8 +21,8 @@ from neardup.service.server import HEADERS, LOOPBACK_NAMES, HostGuard
 
 #: The largest request body in bytes.
 MAX_BODY = 64 << 10
-#: The page may load its own three files and talk to its own server, nothing else. Only its one policy makes markup: the
-#: two texts, which the server has escaped.
+#: The page may load its own three files and talk to its own server, nothing else. Only its one policy creates markup:
+#: that of the two texts, which the server has escaped.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types pair"
@@ -60,26 +60,26 @@ class PageAccess:
             return self._tokens[-1]
 
     def exchange(self, token: str) -> str | None:
-        """Return a cookie's value for a token, which is then used up; None if the token is not valid."""
+        """Return the value of a cookie for a token, and invalidate the token; None if it is not valid."""
         with self._lock:
-            found = _match(token, self._tokens)
-            if found is None:
+            match = _match(token, self._tokens)
+            if match is None:
                 return None
-            self._tokens.remove(found)
+            self._tokens.remove(match)
             self._cookies.append(secrets.token_urlsafe(32))
             cookie = self._cookies[-1]
         self._on_token_used()
         return cookie
 
     def is_valid(self, cookie: str) -> bool:
-        """Return whether this server gave the cookie."""
+        """Return whether the cookie comes from this server."""
         with self._lock:
             return _match(cookie, self._cookies) is not None
 
 
-def _match(given: str, secret: list[str]) -> str | None:
-    written = given.encode("utf-8", "replace")
-    return next((one for one in secret if secrets.compare_digest(one.encode(), written)), None)
+def _match(value: str, valid: list[str]) -> str | None:
+    encoded = value.encode("utf-8", "replace")
+    return next((entry for entry in valid if secrets.compare_digest(entry.encode(), encoded)), None)
 
 
 class _LabellerBody(BaseModel):
@@ -112,19 +112,19 @@ def create_app(session: Session, access: PageAccess) -> FastAPI:
     _add_errors(app)
 
     @app.middleware("http")
-    async def authenticate(request: Request, answer: Handler) -> Response:
-        refused, cookie = _refusal(request), None
-        if refused is None and not access.is_valid(request.cookies.get(access.cookie_name, "")):
+    async def authenticate(request: Request, handle: Handler) -> Response:
+        refusal, cookie = _refusal(request), None
+        if refusal is None and not access.is_valid(request.cookies.get(access.cookie_name, "")):
             token = request.query_params.get("token", "") if request.url.path == "/" else ""
             cookie = access.exchange(token) if token else None
             if cookie is None:
-                refused = 403, "A link to this page works only once; take a new one from the terminal."
-        if refused is None:
-            response = await answer(request)
+                refusal = 403, "A link to this page works only once; take a new one from the terminal."
+        if refusal is None:
+            response = await handle(request)
         elif request.url.path == "/":
-            response = HTMLResponse(_NO_PAGE.format(refused[1]), refused[0])
+            response = HTMLResponse(_NO_PAGE.format(refusal[1]), refusal[0])
         else:
-            response = PlainTextResponse(refused[1], refused[0])
+            response = PlainTextResponse(refusal[1], refusal[0])
         if cookie is not None:
             response.set_cookie(access.cookie_name, cookie, httponly=True, samesite="strict")
         return response
@@ -154,10 +154,10 @@ def _refusal(request: Request) -> tuple[int, str] | None:
 def _static_file(names: Sequence[str], kind: str) -> Handler:
     content = b"".join(files("neardup").joinpath(name).read_bytes() for name in names)
 
-    async def give(request: Request) -> Response:
+    async def send_file(request: Request) -> Response:
         return Response(content, media_type=kind)
 
-    return give
+    return send_file
 
 
 def _add_actions(app: FastAPI, session: Session) -> None:
@@ -188,17 +188,17 @@ def _add_errors(app: FastAPI) -> None:
     """Answer errors with a status and a sentence."""
 
     @app.exception_handler(NeardupError)
-    def refuse(request: Request, error: NeardupError) -> JSONResponse:
+    def neardup_error(request: Request, error: NeardupError) -> JSONResponse:
         return _error(400, str(error))
 
     @app.exception_handler(RequestValidationError)
-    def misread(request: Request, error: RequestValidationError) -> JSONResponse:
+    def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         first: dict[str, Any] = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, str)) or "request"
-        return _error(422, f"The {where} cannot be used: {first['msg']}.")
+        name = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, str)) or "request"
+        return _error(422, f"The {name} cannot be used: {first['msg']}.")
 
     @app.exception_handler(HTTPException)
-    def fail(request: Request, error: HTTPException) -> JSONResponse:
+    def http_error(request: Request, error: HTTPException) -> JSONResponse:
         return _error(error.status_code, f"{error.detail}.")
 
 

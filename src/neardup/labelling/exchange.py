@@ -54,8 +54,8 @@ class Imported(NamedTuple):
 def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
     """Write the labels of a store as CSV, sorted by ids.
 
-    With ``each``, there is a row for each pair and labeller with its circumstances; else one for each pair with what
-    most say, 1 or 0.
+    With ``each``, there is a row for each pair and labeller, with time and reason; else one for each pair with the
+    majority label, 1 or 0.
     """
     labels = store.labels
     undecided = [answers for answers in labels.values() if majority_label(answers) is None]
@@ -70,17 +70,16 @@ def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = Fa
 def _pairs(labels: Any) -> list[Sequence[Any]]:
     rows: list[Sequence[Any]] = []
     for pair in sorted(labels):
-        label, given = majority_label(labels[pair]), Counter(labels[pair].values())
+        label, counts = majority_label(labels[pair]), Counter(labels[pair].values())
         if label is not None:
-            rows.append((*pair, label, given[SAME], given[DIFFERENT], given[UNSURE]))
+            rows.append((*pair, label, counts[SAME], counts[DIFFERENT], counts[UNSURE]))
     return [("id1", "id2", "label", SAME, DIFFERENT, UNSURE), *rows]
 
 
 def _each(store: LabelStore) -> list[Sequence[Any]]:
     names = ("id1", "id2", "labeller", "answer", "time", "seconds", "reason", "similarity")
     rows = [
-        (*one.pair, one.labeller, one.answer, f"{one.time:.3f}", one.seconds, one.reason, one.similarity)
-        for one in store.judgements()
+        (*j.pair, j.labeller, j.answer, f"{j.time:.3f}", j.seconds, j.reason, j.similarity) for j in store.judgements()
     ]
     return [names, *sorted(rows, key=lambda row: row[:3])]
 
@@ -98,23 +97,23 @@ class Answers(NamedTuple):
 def read_answers(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:
     """Read a table of answers.
 
-    It has two ids (id1 and id2, left and right, or the first two columns), an answer (a column ``label`` or ``answer``:
-    same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``; where it has none, the labels
-    are those of ``labeller``.
+    The table has two ids (id1 and id2, left and right, or the first two columns), an answer (a column ``label`` or
+    ``answer``: same, different or unsure; 1, 0 or ?; or empty), and optionally a column ``labeller``; without this, the
+    answers are those of ``labeller``.
     """
     pairs = LabelTable.read(source).pair_rows()
-    table, by = pairs.table, pairs.labeller
-    if by is None and labeller is None:
+    table, column = pairs.table, pairs.labeller
+    if column is None and labeller is None:
         raise InputError(f"{table.name} has no column labeller; name the labeller with --labeller NAME")
-    said: dict[tuple[IdPair, str], str] = {}
+    answers: dict[tuple[IdPair, str], str] = {}
     rows = []
     for row in range(len(table)):
         pair, answer = _pair(table, row, pairs.ids), pairs.row_label(row).answer
-        name = labeller_name((by and table.cell(row, by)) or labeller or "")
-        if said.setdefault((pair, name), answer) != answer:
+        name = labeller_name((column and table.cell(row, column)) or labeller or "")
+        if answers.setdefault((pair, name), answer) != answer:
             raise InputError(
-                f"{table.location(row)}: {name} says {answer} of {' and '.join(pair)}, and "
-                f"{said[pair, name]} before; keep one"
+                f"{table.location(row)}: {name} has two answers to {' and '.join(pair)}, {answers[pair, name]} and "
+                f"{answer}; keep one"
             )
         rows.append((pair, name, answer))
     return Answers(table.name, rows, pairs.unanswered)
@@ -124,23 +123,23 @@ def import_answers(index: LabelIndex, answers: Answers) -> Imported:
     """Write answers to the store of an index; an existing answer of a labeller is not overwritten."""
     unknown = sum(index.position_pair(pair) is None for pair, _, _ in answers.rows)
     labels = index.store.labels
-    new, same, kept = [], 0, 0
+    new, equal, kept = [], 0, 0
     for pair, name, answer in dict.fromkeys(answers.rows):
-        place = index.position_pair(pair)
-        before = labels.get(pair, {}).get(name)
-        if place is None:
+        positions = index.position_pair(pair)
+        stored = labels.get(pair, {}).get(name)
+        if positions is None:
             continue
-        if before is not None:
-            same, kept = same + (before == answer), kept + (before != answer)
+        if stored is not None:
+            equal, kept = equal + (stored == answer), kept + (stored != answer)
             continue
-        checksums = {index.material.id(at): index.material.text_checksum(at) for at in place}
+        checksums = {index.reader.id(at): index.reader.text_checksum(at) for at in positions}
         new.append(Judgement(pair, name, answer, IMPORTED, checksums=(checksums[pair[0]], checksums[pair[1]])))
     index.store.record(new)
-    return Imported(len(new), same, kept, unknown, answers.empty)
+    return Imported(len(new), equal, kept, unknown, answers.empty)
 
 
 def _pair(table: LabelTable, row: int, columns: tuple[str, str]) -> IdPair:
-    one, other = (table.cell(row, column) for column in columns)
-    if one is None or other is None or one == other:
-        raise InputError(f"{table.location(row)} has no two ids; give two, or leave the row out")
-    return id_pair(one, other)
+    id1, id2 = (table.cell(row, column) for column in columns)
+    if id1 is None or id2 is None or id1 == id2:
+        raise InputError(f"{table.location(row)} does not have two ids; give two, or leave the row out")
+    return id_pair(id1, id2)

@@ -19,19 +19,19 @@ _MAX_CHANGED_SHARE = 0.5
 class LabelIndex:
     """The labels of the pairs of a corpus."""
 
-    def __init__(self, store: LabelStore, material: DocumentReader) -> None:
-        self.store, self.material = store, material
+    def __init__(self, store: LabelStore, reader: DocumentReader) -> None:
+        self.store, self.reader = store, reader
         self._version = -1
         self._answers: dict[PositionPair, Mapping[str, str]] = {}
 
     def position_pair(self, pair: IdPair) -> PositionPair | None:
         """Return the positions of a pair's documents; None unless the corpus has both."""
-        first, second = (self.material.position(name) for name in pair)
+        first, second = (self.reader.position(name) for name in pair)
         return None if min(first, second) < 0 or first == second else (min(first, second), max(first, second))
 
     def id_pair_at(self, left: int, right: int) -> IdPair:
         """Return the ids of two documents in the order of the store."""
-        return id_pair(self.material.id(left), self.material.id(right))
+        return id_pair(self.reader.id(left), self.reader.id(right))
 
     @property
     def version(self) -> int:
@@ -40,13 +40,13 @@ class LabelIndex:
 
     @property
     def answers(self) -> Mapping[PositionPair, Mapping[str, str]]:
-        """The answers of each pair of this corpus by labeller, in the order in which pairs were first judged."""
+        """The answers of each pair of this corpus by labeller, in the order of their first answers."""
         version = self.store.version
         if version != self._version:
             labels = self.store.labels
-            self.material.find(name for pair in labels for name in pair)
+            self.reader.find(name for pair in labels for name in pair)
             positions = {pair: self.position_pair(pair) for pair in labels}
-            self._answers = {place: labels[pair] for pair, place in positions.items() if place is not None}
+            self._answers = {at: labels[pair] for pair, at in positions.items() if at is not None}
             self._version = version
         return self._answers
 
@@ -57,13 +57,14 @@ class LabelIndex:
 
     def skipped(self, labeller: str) -> list[PositionPair]:
         """Return the pairs that a labeller has skipped, the earliest first."""
-        found = [self.position_pair(pair) for pair in self.store.skipped(labeller)]
-        return [place for place in found if place is not None]
+        pairs = [self.position_pair(pair) for pair in self.store.skipped(labeller)]
+        return [pair for pair in pairs if pair is not None]
 
-    def open_pairs_of_others(self, labeller: str) -> set[PositionPair]:
-        """Return the pairs that other labellers are being asked now."""
-        found = {self.position_pair(asked.pair) for name, asked in self.store.open_pairs().items() if name != labeller}
-        return {place for place in found if place is not None}
+    def open_pairs_except(self, labeller: str) -> set[PositionPair]:
+        """Return the open pairs of all other labellers."""
+        open_pairs = self.store.open_pairs().items()
+        pairs = {self.position_pair(open_pair.pair) for name, open_pair in open_pairs if name != labeller}
+        return {pair for pair in pairs if pair is not None}
 
     def check(self) -> list[str]:
         """Return warnings about labels that do not fit the corpus.
@@ -74,36 +75,36 @@ class LabelIndex:
         if not labels:
             return []
         if not self.answers:
-            unknown = next(name for pair in labels for name in pair if self.material.position(name) < 0)
+            unknown = next(name for pair in labels for name in pair if self.reader.position(name) < 0)
             raise StoreError(
                 f"{path} holds labels of {len(labels):,} pairs, but none is of this corpus, which has no document "
-                f"{unknown!r}; name another store, or the inputs that it was made with"
+                f"{unknown!r}; name another store, or the inputs that it belongs to"
             )
         notes = []
         if self.missing:
             notes.append(
                 f"{self.missing:,} of the {len(labels):,} labelled pairs in {path} name documents that are not in this "
-                "corpus; they stay in the store and are left out here"
+                "corpus; they stay in the store and are not used here"
             )
-        changed, seen = self._changed()
-        if changed > _MAX_CHANGED_SHARE * seen:
+        changed, judged = self._changed_counts()
+        if changed > _MAX_CHANGED_SHARE * judged:
             raise StoreError(
-                f"{path} holds labels of other texts: of the {seen:,} documents that it names, {changed:,} have "
-                "a different text in this corpus; name another store, or the inputs and --content that it was made with"
+                f"{path} holds labels of other texts: of the {judged:,} documents that it names, {changed:,} have "
+                "another text in this corpus; name another store, or the inputs and --content that it belongs to"
             )
         if changed:
             notes.append(
-                f"{changed:,} of the {seen:,} documents that {path} names have changed since they were judged; their "
+                f"{changed:,} of the {judged:,} documents that {path} names have changed since they were judged; their "
                 "labels are still used"
             )
         return notes
 
-    def _changed(self) -> tuple[int, int]:
+    def _changed_counts(self) -> tuple[int, int]:
         """Return the number of judged documents whose text has changed, and the number judged."""
         checksums: dict[int, str] = {}
         for judged in self.store.judgements():
-            for name, kept in zip(judged.pair, judged.checksums, strict=True):
-                if kept and self.material.position(name) >= 0:
-                    checksums[self.material.position(name)] = kept
-        self.material.load(np.array(list(checksums), np.int64))
-        return sum(self.material.text_checksum(place) != kept for place, kept in checksums.items()), len(checksums)
+            for name, checksum in zip(judged.pair, judged.checksums, strict=True):
+                if checksum and self.reader.position(name) >= 0:
+                    checksums[self.reader.position(name)] = checksum
+        self.reader.load(np.array(list(checksums), np.int64))
+        return sum(self.reader.text_checksum(at) != checksum for at, checksum in checksums.items()), len(checksums)

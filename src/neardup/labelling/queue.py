@@ -29,20 +29,20 @@ from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
 from neardup.training.fit import quick_scorer
 from neardup.training.folds import pair_groups
-from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
+from neardup.training.training import MIN_LABELS, QuickEvaluation, quick_evaluation
 
-#: The reasons for asking a pair, and how the page states them after the answer.
+#: The reasons for choosing a pair, as the page states them after the answer.
 REASONS = {
     "spread": "chosen for variety",
     "doubt": "chosen because the model was in doubt",
     "audit": "chosen to check what the model was sure of",
-    "agreement": "chosen because another labeller judges it too",
+    "agreement": "chosen because another labeller judges it, too",
     "sample": "drawn at random",
 }
 
 
 class Question(NamedTuple):
-    """A pair to ask: positions of its documents, the reason, and the candidate rule's similarity, if known."""
+    """A pair to judge: the positions of its documents, the reason, and the candidate rule's similarity, if known."""
 
     left: int
     right: int
@@ -72,44 +72,44 @@ class LabelQueue(Protocol):
     def next_pair(self, labeller: str) -> Question | None:
         """Return the next question for a labeller; None if nothing is left."""
 
-    def contains(self, place: PositionPair) -> bool:
-        """Return whether this queue may ask the pair."""
+    def contains(self, pair: PositionPair) -> bool:
+        """Return whether the pair is in this queue."""
 
-    def pair_notes(self, asked: Question) -> list[PairNote]:
+    def pair_notes(self, question: Question) -> list[PairNote]:
         """Return the notes on a pair that the page shows after the answer."""
 
     def facts(self) -> list[Fact]:
         """Return the figures that the labels give so far."""
 
     def remaining(self, labeller: str) -> int | None:
-        """Return the number of pairs still to be asked; None if there is no fixed number."""
+        """Return the number of pairs still to judge; None if there is no fixed number."""
 
 
 class FixedQueue:
-    """A fixed list of pairs, asked in order of every labeller; skipped pairs come last."""
+    """A fixed list of pairs that every labeller gets in order; skipped pairs come last."""
 
     def __init__(self, labels: LabelIndex, pairs: Sequence[Question], *, measure: str = "") -> None:
         self._labels, self._measure = labels, measure
-        self._pairs = {(min(one.left, one.right), max(one.left, one.right)): one for one in pairs}
+        self._pairs = {(min(q.left, q.right), max(q.left, q.right)): q for q in pairs}
 
     def next_pair(self, labeller: str) -> Question | None:
         """Return the first pair that the labeller has neither judged nor skipped, else the first skipped one."""
-        skipped = [place for place in self._labels.skipped(labeller) if place in self._pairs]
-        missing = [place for place in self._missing(labeller) if place not in set(skipped)]
-        place = next(iter([*missing, *skipped]), None)
-        return None if place is None else self._pairs[place]
+        skipped = [pair for pair in self._labels.skipped(labeller) if pair in self._pairs]
+        missing = [pair for pair in self._missing(labeller) if pair not in set(skipped)]
+        pair = next(iter([*missing, *skipped]), None)
+        return None if pair is None else self._pairs[pair]
 
     def _missing(self, labeller: str) -> list[PositionPair]:
         answers = self._labels.answers
-        return [place for place in self._pairs if labeller not in answers.get(place, ())]
+        return [pair for pair in self._pairs if labeller not in answers.get(pair, ())]
 
-    def contains(self, place: PositionPair) -> bool:
+    def contains(self, pair: PositionPair) -> bool:
         """Return whether the pair is in the list."""
-        return place in self._pairs
+        return pair in self._pairs
 
-    def pair_notes(self, asked: Question) -> list[PairNote]:
+    def pair_notes(self, question: Question) -> list[PairNote]:
         """Return the pair's similarity."""
-        return similarity_notes(asked, self._measure)
+        return similarity_notes(question, self._measure)
 
     def facts(self) -> list[Fact]:
         """Return nothing: only a subclass knows how its pairs were drawn."""
@@ -120,11 +120,11 @@ class FixedQueue:
         return len(self._missing(labeller))
 
 
-def similarity_notes(asked: Question, measure: str) -> list[PairNote]:
+def similarity_notes(question: Question, measure: str) -> list[PairNote]:
     """Return a note with the pair's similarity by a measure; none if it is unknown."""
-    if asked.similarity is None or not measure:
+    if question.similarity is None or not measure:
         return []
-    return [PairNote(f"similarity {asked.similarity:.2f} by {measure}")]
+    return [PairNote(f"similarity {question.similarity:.2f} by {measure}")]
 
 
 #: The most pairs to choose from; of more candidates, equal numbers are drawn from each stratum of similarity.
@@ -179,9 +179,9 @@ def build_pool(
     """
     result = run(corpus, candidate_rule, threads=threads, memory=memory, progress=progress)
     if not result.summary["documents"]:
-        raise InputError("the input holds no documents, so there is nothing to ask; name the files to label")
+        raise InputError("the input holds no documents, so there is nothing to label; name other files")
     left, right, similarity = result.pairs.left, result.pairs.right, result.pairs.similarity
-    material = DocumentReader(
+    reader = DocumentReader(
         corpus,
         result.pairs.names,
         content=candidate_rule.content,
@@ -191,17 +191,17 @@ def build_pool(
     )
     measure = f"{candidate_rule.measure}({candidate_rule.features})"
     random = np.random.default_rng(seed)
-    group = np.arange(len(material.names))
+    group = np.arange(len(reader.names))
     close = similarity >= _CLUSTER_SIMILARITY
     connect_components(left[close], right[close], group)
     stratum = strata_of(similarity, float(candidate_rule.threshold))
     chosen = np.sort(_sample_rows(stratum, max_pairs, random))
-    material.load(np.concatenate([left[chosen], right[chosen]]))
-    chosen = chosen[_texts_differ(material, left[chosen], right[chosen])]
+    reader.load(np.concatenate([left[chosen], right[chosen]]))
+    chosen = chosen[_texts_differ(reader, left[chosen], right[chosen])]
     if not len(chosen):
         raise InputError(
-            f"no pair but copies has {measure} >= {candidate_rule.threshold:g}, so there is nothing to ask; lower the "
-            "number in --candidate-rule"
+            f"no pair but copies has {measure} >= {candidate_rule.threshold:g}, so there is nothing to label; lower "
+            "the number in --candidate-rule"
         )
     left, right = left[chosen], right[chosen]
     pool = Pool(
@@ -215,7 +215,7 @@ def build_pool(
         len(similarity),
         bool(result.summary["all_pairs"]),
     )
-    return pool, material
+    return pool, reader
 
 
 def strata_of(similarity: Floats, least: float) -> Integers:
@@ -227,21 +227,24 @@ def strata_of(similarity: Floats, least: float) -> Integers:
 def _sample_rows(stratum: Integers, max_pairs: int, random: np.random.Generator) -> Integers:
     """Return at most ``max_pairs`` random rows, spread over the strata as evenly as possible."""
     counts = np.bincount(stratum, minlength=STRATA)
-    quota, left = np.zeros(STRATA, np.int64), max_pairs
+    quota, rest = np.zeros(STRATA, np.int64), max_pairs
     # The smallest strata are taken whole; the larger ones share what they leave.
-    for place, at in enumerate(np.argsort(counts, kind="stable")):
-        quota[at] = min(counts[at], left // (STRATA - place))
-        left -= int(quota[at])
+    for rank, at in enumerate(np.argsort(counts, kind="stable")):
+        quota[at] = min(counts[at], rest // (STRATA - rank))
+        rest -= int(quota[at])
     parts = [random.permutation(np.flatnonzero(stratum == at))[: quota[at]] for at in range(STRATA)]
     return np.concatenate(parts)
 
 
-def _texts_differ(material: DocumentReader, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
+def _texts_differ(reader: DocumentReader, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
     """Return which pairs differ in their normalized text."""
-    places = np.unique(np.concatenate([left, right]))
-    words: dict[str, int] = {}
-    same = np.array([words.setdefault(normalize(material.document(at).text), at) for at in places.tolist()], np.int64)
-    differs: npt.NDArray[np.bool_] = same[np.searchsorted(places, left)] != same[np.searchsorted(places, right)]
+    documents = np.unique(np.concatenate([left, right]))
+    first: dict[str, int] = {}
+    texts = [first.setdefault(normalize(reader.document(at).text), at) for at in documents.tolist()]
+    first_with_text = np.array(texts, np.int64)
+    differs: npt.NDArray[np.bool_] = (
+        first_with_text[np.searchsorted(documents, left)] != first_with_text[np.searchsorted(documents, right)]
+    )
     return differs
 
 
@@ -254,7 +257,7 @@ class DecidedPairs(NamedTuple):
     """The pairs that a majority of labellers calls same or different."""
 
     #: The positions of the documents, in the order in which the pairs were first judged.
-    places: list[PositionPair]
+    pairs: list[PositionPair]
     #: bool[n]: whether they are near-duplicates.
     same: npt.NDArray[np.bool_]
 
@@ -266,8 +269,8 @@ class DecidedPairs(NamedTuple):
 
 def decided_pairs(labels: LabelIndex) -> DecidedPairs:
     """Return the pairs with a majority label."""
-    found = {place: majority_label(answers) for place, answers in labels.answers.items()}
-    decided = {place: label for place, label in found.items() if label is not None}
+    found = {pair: majority_label(answers) for pair, answers in labels.answers.items()}
+    decided = {pair: label for pair, label in found.items() if label is not None}
     return DecidedPairs(list(decided), np.array(list(decided.values()), np.bool_))
 
 
@@ -282,111 +285,113 @@ class PairModel:
     ) -> None:
         self._pool, self._labels, self._vector = pool, labels, vector
         self._measurer = Measurer(vector, statistics, threads=threads)
-        self._index = {place: at for at, place in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
+        self._index = {pair: at for at, pair in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
         self._extra_vectors: dict[PositionPair, Floats] = {}
-        self._fitted = -1
+        self._fitted_version = -1
         self._machine: Callable[[Floats], Floats] | None = None
         self._pool_scores: Floats | None = None
         self._lock = threading.Lock()
-        self._judged_rows: tuple[int, DecidedPairs | None, QuickEvaluation | None] = (-1, None, None)
-        self._judging: Future[None] | None = None
-        self._ended = threading.Event()
-        self._work = ThreadPoolExecutor(2, "labelling")
+        self._evaluation: tuple[int, DecidedPairs | None, QuickEvaluation | None] = (-1, None, None)
+        self._task: Future[None] | None = None
+        self._stopped = threading.Event()
+        self._executor = ThreadPoolExecutor(2, "labelling")
         documents, records = self._records(pool.left, pool.right)
-        self._pool_vectors: Future[Floats] = self._work.submit(self._measure, documents, records, pool.left, pool.right)
+        self._pool_vectors: Future[Floats] = self._executor.submit(
+            self._measure, documents, records, pool.left, pool.right
+        )
 
     def _records(self, left: Integers, right: Integers) -> tuple[Integers, Records]:
         documents = np.unique(np.concatenate([left, right]))
-        return documents, self._labels.material.records(documents, self._vector)
+        return documents, self._labels.reader.records(documents, self._vector)
 
     def _measure(self, documents: Integers, records: Records, left: Integers, right: Integers) -> Floats:
         """Return the vectors of pairs; works in batches so that closing need not wait for all of them."""
         prepared = self._measurer.prepare(records)
         x = np.full((len(left), len(self._vector)), np.nan)
         for begin in range(0, len(left), _BATCH_PAIRS):
-            if self._ended.is_set():
+            if self._stopped.is_set():
                 break
             part = slice(begin, begin + _BATCH_PAIRS)
             sides = np.searchsorted(documents, left[part]), np.searchsorted(documents, right[part])
             x[part] = self._measurer.measure(prepared, *sides)
         return x
 
-    def _vectors(self, places: list[PositionPair]) -> Floats:
+    def _vectors(self, pairs: list[PositionPair]) -> Floats:
         """Return the vectors of pairs; pairs outside the pool are measured once, when first needed."""
-        unmeasured = [place for place in places if place not in self._index and place not in self._extra_vectors]
+        unmeasured = [pair for pair in pairs if pair not in self._index and pair not in self._extra_vectors]
         if unmeasured:
             left, right = np.array(unmeasured, np.int64).T
             self._extra_vectors |= zip(unmeasured, self._measure(*self._records(left, right), left, right), strict=True)
         x = self._pool_vectors.result()
-        rows = [x[self._index[place]] if place in self._index else self._extra_vectors[place] for place in places]
-        return np.array(rows, np.float64).reshape(len(places), len(self._vector))
+        rows = [x[self._index[pair]] if pair in self._index else self._extra_vectors[pair] for pair in pairs]
+        return np.array(rows, np.float64).reshape(len(pairs), len(self._vector))
 
     def _fit(self) -> None:
         version = self._labels.version
-        if version == self._fitted:
+        if version == self._fitted_version:
             return
         decided = decided_pairs(self._labels)
         enough = min(decided.classes) >= MIN_LABELS_PER_CLASS
-        self._machine = quick_scorer(self._vectors(decided.places), decided.same) if enough else None
+        self._machine = quick_scorer(self._vectors(decided.pairs), decided.same) if enough else None
         self._pool_scores = None if self._machine is None else self._machine(self._pool_vectors.result())
-        self._fitted = version
+        self._fitted_version = version
 
     def pool_scores(self) -> Floats | None:
         """Return the scores of the pool's pairs, near-duplicates from 0 on; None while there are too few labels."""
         self._fit()
         return self._pool_scores
 
-    def score(self, place: PositionPair) -> float | None:
+    def score(self, pair: PositionPair) -> float | None:
         """Return the score of one pair; None while labels are too few or vectors are still being computed."""
         if not self._pool_vectors.done():
             return None
         self._fit()
-        return None if self._machine is None else float(self._machine(self._vectors([place]))[0])
+        return None if self._machine is None else float(self._machine(self._vectors([pair]))[0])
 
     def facts(self) -> list[Fact]:
         """Return the model's last evaluation, and start a new one in the background if labels have changed."""
         version = self._labels.version
         with self._lock:
-            judged, decided, found = self._judged_rows
-            if judged != version and (self._judging is None or self._judging.done()):
-                self._judging = self._work.submit(self._judge, version, decided_pairs(self._labels))
-        return _facts(decided, found, self._vector)
+            evaluated_version, decided, evaluation = self._evaluation
+            if evaluated_version != version and (self._task is None or self._task.done()):
+                self._task = self._executor.submit(self._evaluate, version, decided_pairs(self._labels))
+        return _facts(decided, evaluation, self._vector)
 
-    def _judge(self, version: int, decided: DecidedPairs) -> None:
-        found = None
-        if min(decided.classes) >= LEAST_LABELS:
-            x = self._vectors(decided.places)
-            found = quick_evaluation(x, decided.same, pair_groups(*np.array(decided.places, np.int64).T))
+    def _evaluate(self, version: int, decided: DecidedPairs) -> None:
+        evaluation = None
+        if min(decided.classes) >= MIN_LABELS:
+            x = self._vectors(decided.pairs)
+            evaluation = quick_evaluation(x, decided.same, pair_groups(*np.array(decided.pairs, np.int64).T))
         with self._lock:
-            self._judged_rows = version, decided, found
+            self._evaluation = version, decided, evaluation
 
     def close(self) -> None:
         """Stop the background threads."""
-        self._ended.set()
-        self._work.shutdown(wait=True, cancel_futures=True)
+        self._stopped.set()
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _facts(decided: DecidedPairs | None, found: QuickEvaluation | None, vector: Vector) -> list[Fact]:
+def _facts(decided: DecidedPairs | None, evaluation: QuickEvaluation | None, vector: Vector) -> list[Fact]:
     if decided is None:
         return []
     same, different = decided.classes
-    if found is None:
-        need = f"It takes {LEAST_LABELS} of each: there are {same} same and {different} different."
-        return [Fact("F1", "too early to say", f"How well the labels can be learned. {need}")]
-    measure = vector.names[found.measure]
-    flattered = " Many pairs share documents, which flatters both." if found.shares_documents else ""
+    if evaluation is None:
+        need = f"Needs {MIN_LABELS} labels of each kind; there are {same} same and {different} different."
+        return [Fact("F1", "too early to say", f"How well a model learns the labels. {need}")]
+    measure = vector.names[evaluation.measure]
+    bias = " Many pairs share documents, so both figures are too high." if evaluation.shares_documents else ""
     return [
         Fact(
             "model F1",
-            _figure(found.learned.f1),
-            f"What is learned from {same} same and {different} different, judged on pairs that it was not learned "
-            "from. F1 is 1 where nothing is missed and nothing wrongly taken for the same, and 0 where nothing is "
-            f"right; in brackets where it lies with 95% confidence.{flattered}",
+            _figure(evaluation.learned.f1),
+            f"The F1 of a model trained on {same} same and {different} different pairs, on pairs left out of its "
+            "training. It is 1 if no duplicate is missed and no other pair is taken for one, and 0 if no duplicate is "
+            f"found; the 95% interval is in brackets.{bias}",
         ),
         Fact(
             "best threshold F1",
-            _figure(found.threshold.f1),
-            f"The best threshold on a single measure ({measure}), judged alike: what the model has to beat.{flattered}",
+            _figure(evaluation.threshold.f1),
+            f"The F1 of the best threshold on one measure ({measure}): the model should be better.{bias}",
         ),
     ]
 
@@ -405,11 +410,11 @@ SPREAD_LABELS, MIN_SPREAD_PER_CLASS = 30, 4
 REASON_CYCLE = ("doubt", "doubt", "audit", "doubt", "doubt", "doubt", "spread", "doubt", "doubt", "audit")
 #: The share of a labeller's questions that other labellers have answered too.
 SHARED_SHARE = 0.25
-#: The number of most doubtful pairs from which one is taken, of a cluster that was not asked recently.
+#: One of this many most doubtful pairs is chosen, of clusters without recent questions.
 _DOUBTFUL_PAIRS = 200
-#: A cluster waits if it was asked among this many last questions.
+#: A cluster waits if one of this many last questions was about it.
 _RECENT_QUESTIONS = 10
-#: From this absolute score on, the machine is sure: the margin.
+#: From this absolute score on, outside the margin, the machine is sure.
 _SURE_SCORE = 1.0
 #: Below this absolute score, the page says that the model cannot tell.
 _UNDECIDED_SCORE = 0.1
@@ -426,39 +431,37 @@ class ActiveLearningQueue:
 
     def __init__(self, pool: Pool, labels: LabelIndex, model: PairModel, *, shared: float = SHARED_SHARE) -> None:
         self._pool, self._labels, self._model, self._shared = pool, labels, model, shared
-        self._index = {place: at for at, place in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
+        self._index = {pair: at for at, pair in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
 
     def next_pair(self, labeller: str) -> Question | None:
         """Return the next question for a labeller; None if nothing is left."""
         answers = self._labels.answers
-        judged = {place for place, given in answers.items() if labeller in given}
+        judged = {pair for pair, pair_answers in answers.items() if labeller in pair_answers}
         skipped = self._labels.skipped(labeller)
-        shared_pairs = [
-            place for place in answers if place not in judged and place in self._index and place not in skipped
-        ]
+        shared_pairs = [pair for pair in answers if pair not in judged and pair in self._index and pair not in skipped]
         if shared_pairs and int((len(judged) + 1) * self._shared) > int(len(judged) * self._shared):
             return self._question(min(shared_pairs, key=self._rank), "agreement")
         fresh = np.ones(len(self._pool), np.bool_)
-        taken = [*answers, *skipped, *self._labels.open_pairs_of_others(labeller)]
-        fresh[[self._index[place] for place in taken if place in self._index]] = False
+        taken = [*answers, *skipped, *self._labels.open_pairs_except(labeller)]
+        fresh[[self._index[pair] for pair in taken if pair in self._index]] = False
         if fresh.any():
             return self._new_question(fresh)
         if shared_pairs:
             return self._question(min(shared_pairs, key=self._rank), "agreement")
-        left = [place for place in skipped if place in self._index]
-        return self._question(left[0], "spread") if left else None
+        skipped_pairs = [pair for pair in skipped if pair in self._index]
+        return self._question(skipped_pairs[0], "spread") if skipped_pairs else None
 
-    def _rank(self, place: PositionPair) -> int:
-        return int(self._pool.rank[self._index[place]])
+    def _rank(self, pair: PositionPair) -> int:
+        return int(self._pool.rank[self._index[pair]])
 
-    def _question(self, place: PositionPair, reason: str) -> Question:
-        return Question(*place, reason, float(self._pool.similarity[self._index[place]]))
+    def _question(self, pair: PositionPair, reason: str) -> Question:
+        return Question(*pair, reason, float(self._pool.similarity[self._index[pair]]))
 
     def _new_question(self, fresh: Bools) -> Question:
-        """Return a question that nobody has been asked."""
+        """Return a question that no labeller has had."""
         decided = decided_pairs(self._labels)
         turn = "spread"
-        if len(decided.places) >= SPREAD_LABELS and min(decided.classes) >= MIN_SPREAD_PER_CLASS:
+        if len(decided.pairs) >= SPREAD_LABELS and min(decided.classes) >= MIN_SPREAD_PER_CLASS:
             turn = REASON_CYCLE[len(self._labels.answers) % len(REASON_CYCLE)]
         score = None if turn == "spread" else self._model.pool_scores()
         if score is None:
@@ -471,15 +474,15 @@ class ActiveLearningQueue:
         return self._question((int(self._pool.left[at]), int(self._pool.right[at])), turn)
 
     def _spread_pair(self, fresh: Bools, decided: DecidedPairs) -> int:
-        """Return a row of the stratum asked least; while one class is rare, from its end of similarity."""
-        asked = np.bincount(self._pool.stratum[self._judged_rows()], minlength=STRATA)
+        """Return a row of the stratum with the fewest labels; while one class is rare, from its end of similarity."""
+        counts = np.bincount(self._pool.stratum[self._judged_rows()], minlength=STRATA)
         strata = np.unique(self._pool.stratum[fresh])
         same, different = decided.classes
-        if len(decided.places) >= SPREAD_LABELS and len(strata) > 1:
+        if len(decided.pairs) >= SPREAD_LABELS and len(strata) > 1:
             half = len(strata) // 2
             strata = strata[half:] if same < different else strata[:-half]
-        # Of strata asked equally often, take the highest: duplicates are there, and they are rarer.
-        stratum = min(strata.tolist(), key=lambda one: (asked[one], -one))
+        # Of equal counts take the highest stratum: duplicates are rarer, and most are there.
+        stratum = min(strata.tolist(), key=lambda at: (counts[at], -at))
         return self._least_recent(np.flatnonzero(fresh & (self._pool.stratum == stratum)), self._pool.rank)
 
     def _doubt_pair(self, fresh: Bools, score: Floats) -> int:
@@ -492,31 +495,31 @@ class ActiveLearningQueue:
         """Return a row that the machine is sure of, from the side with fewer questions."""
         judged = self._judged_rows()
         sides = [fresh & (score >= _SURE_SCORE), fresh & (score <= -_SURE_SCORE)]
-        asked = [int((score[judged] >= _SURE_SCORE).sum()), int((score[judged] <= -_SURE_SCORE).sum())]
-        for side in sorted((0, 1), key=asked.__getitem__):
+        counts = [int((score[judged] >= _SURE_SCORE).sum()), int((score[judged] <= -_SURE_SCORE).sum())]
+        for side in sorted((0, 1), key=counts.__getitem__):
             if sides[side].any():
                 return self._least_recent(np.flatnonzero(sides[side]), self._pool.rank)
         return self._doubt_pair(fresh, score)
 
     def _judged_rows(self) -> Integers:
         """Return the rows of the pool with labels, in the order of their first answer."""
-        return np.array([self._index[place] for place in self._labels.answers if place in self._index], np.int64)
+        return np.array([self._index[pair] for pair in self._labels.answers if pair in self._index], np.int64)
 
     def _least_recent(self, rows: Integers, order: Floats | Integers) -> int:
-        """Return the first row by ``order`` of those whose clusters were asked least among the last questions."""
+        """Return the first row by ``order`` of those whose clusters had the fewest of the last questions."""
         recent_clusters = self._pool.cluster[self._judged_rows()[-_RECENT_QUESTIONS:]]
         clusters = self._pool.cluster[rows]
         weight = (clusters[:, :, np.newaxis] == recent_clusters.reshape(1, 1, -1)).sum(axis=(1, 2))
         return int(rows[np.lexsort((order[rows], weight))[0]])
 
-    def contains(self, place: PositionPair) -> bool:
+    def contains(self, pair: PositionPair) -> bool:
         """Return whether the pair is in the pool."""
-        return place in self._index
+        return pair in self._index
 
-    def pair_notes(self, asked: Question) -> list[PairNote]:
+    def pair_notes(self, question: Question) -> list[PairNote]:
         """Return notes with the pair's similarity and the model's opinion."""
-        notes = similarity_notes(asked, self._pool.measure)
-        score = self._model.score((asked.left, asked.right))
+        notes = similarity_notes(question, self._pool.measure)
+        score = self._model.score((question.left, question.right))
         if score is not None:
             verdict = "the same" if score >= 0 else "different"
             if abs(score) < _UNDECIDED_SCORE:

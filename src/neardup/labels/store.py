@@ -16,25 +16,26 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from neardup.errors import RecipeError, StoreError
+from neardup.files import sqlite_error
 
 SAME, DIFFERENT, UNSURE = "same", "different", "unsure"
 #: The answers that the store keeps as labels; the first two are the classes.
 ANSWERS = (SAME, DIFFERENT, UNSURE)
-#: No answer: the pair is asked again when nothing else is left.
+#: No answer: the pair comes again when no other is left.
 SKIP = "skip"
 #: The longest name of a labeller.
 _MAX_NAME_LENGTH = 60
 
 
 def labeller_name(name: str) -> str:
-    """Return a labeller's name with its spaces collapsed; raise ``RecipeError`` if it is no usable name."""
-    found = re.sub(r"\s+", " ", name).strip()
-    if not found or len(found) > _MAX_NAME_LENGTH or not found.isprintable():
+    """Return a labeller's name with its spaces collapsed; raise ``RecipeError`` if it is not usable."""
+    collapsed = re.sub(r"\s+", " ", name).strip()
+    if not collapsed or len(collapsed) > _MAX_NAME_LENGTH or not collapsed.isprintable():
         raise RecipeError(
             f"labeller {name[:_MAX_NAME_LENGTH]!r} is not a valid name; give one of 1 to "
             f"{_MAX_NAME_LENGTH} visible characters"
         )
-    return found
+    return collapsed
 
 
 FORMAT = 1
@@ -43,7 +44,7 @@ APPLICATION = 0x4E4C4142
 _BUSY_S = 10.0
 
 _SCHEMA = """
-CREATE TABLE labels (                      -- what counts: one row for each pair and labeller
+CREATE TABLE labels (                      -- the valid answers: one row for each pair and labeller
     id1 TEXT NOT NULL,
     id2 TEXT NOT NULL,
     labeller TEXT NOT NULL,
@@ -52,19 +53,19 @@ CREATE TABLE labels (                      -- what counts: one row for each pair
     PRIMARY KEY (id1, id2, labeller),
     CHECK (id1 < id2)
 ) WITHOUT ROWID;
-CREATE TABLE history (                     -- everything that was ever said, in order
+CREATE TABLE history (                     -- all answers ever given, in order
     serial INTEGER PRIMARY KEY AUTOINCREMENT,
     id1 TEXT NOT NULL,
     id2 TEXT NOT NULL,
     labeller TEXT NOT NULL,
     answer TEXT NOT NULL CHECK (answer IN ('same', 'different', 'unsure', 'skip')),
-    reason TEXT NOT NULL,                  -- why the pair was asked
+    reason TEXT NOT NULL,                  -- why the pair was chosen
     similarity REAL,                       -- by the candidate rule's measure
-    seconds REAL,                          -- for which the pair was looked at
-    sum1 TEXT NOT NULL,                    -- of the text of id1
-    sum2 TEXT NOT NULL,
+    seconds REAL,                          -- how long the labeller looked at the pair
+    sum1 TEXT NOT NULL,                    -- checksum of the text of id1
+    sum2 TEXT NOT NULL,                    -- checksum of the text of id2
     time REAL NOT NULL,                    -- seconds since 1970, UTC
-    undone REAL                            -- likewise: when it was taken back
+    undone REAL                            -- time of the undo, likewise
 );
 CREATE INDEX of_labeller ON history (labeller, serial) WHERE undone IS NULL;
 CREATE TABLE asked (                       -- the pair that each labeller sees now
@@ -90,7 +91,7 @@ INSERT INTO history (id1, id2, labeller, answer, reason, similarity, seconds, su
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _REPLACE_LABEL = "INSERT OR REPLACE INTO labels (id1, id2, labeller, answer, serial) VALUES (?, ?, ?, ?, ?)"
-_DELETE_ASKED = "DELETE FROM asked WHERE (labeller, id1, id2) = (?, ?, ?)"
+_DELETE_OPEN_PAIR = "DELETE FROM asked WHERE (labeller, id1, id2) = (?, ?, ?)"
 _SELECT_LAST = """
 SELECT serial, id1, id2, answer, reason, similarity FROM history
 WHERE labeller = ? AND undone IS NULL AND reason <> 'imported' ORDER BY serial DESC LIMIT 1
@@ -100,37 +101,19 @@ SELECT answer, serial FROM history
 WHERE (id1, id2, labeller) = (?, ?, ?) AND undone IS NULL AND answer <> 'skip' ORDER BY serial DESC LIMIT 1
 """
 
-_NAME_ANOTHER = "name another path"
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
-
-def store_error(path: Path, error: sqlite3.Error) -> StoreError:
-    """Return the error of this package for an error of SQLite."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free disk space and try again")
-    if code in _DAMAGED:
-        return StoreError(f"{path} is damaged ({error}); restore it from a backup, or {_NAME_ANOTHER}")
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return StoreError(f"{path} is being written to by another program ({error}); stop that program and try again")
-    if code in _UNWRITABLE:
-        return StoreError(f"{path} cannot be written ({error}); get write access to the store and its folder")
-    return StoreError(f"{path} cannot be used ({error}); check its disk, or {_NAME_ANOTHER}")
-
-
-def open_store(path: Path) -> sqlite3.Connection:
+def _open_store(path: Path) -> sqlite3.Connection:
     """Return a connection that reads and writes; create the file if it is missing.
 
-    Raises ``StoreError`` if the file is no label store; the file stays unchanged.
+    Raises ``StoreError`` if the file is not a label store; the file stays unchanged.
     """
     if not path.parent.is_dir():
-        raise StoreError(f"{path.parent} is no folder, so {path.name} cannot be created in it; create it first")
+        raise StoreError(f"{path.parent} is not a folder, so {path.name} cannot be created in it; create it first")
     is_new = not _has_tables(path)
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            raise StoreError(f"{path} is on a disk that allows no write-ahead log; keep it on a local disk")
+            raise StoreError(f"{path} is on a disk without support for write-ahead logs; move it to a local disk")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA trusted_schema = OFF")
         if is_new:
@@ -152,17 +135,10 @@ def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot write."""
-    if not _has_tables(path):
-        raise StoreError(f"{path} is no label store: it does not exist or is empty; create one with neardup label")
-    return _connect_read_only(path)
-
-
 def _has_tables(path: Path) -> bool:
     """Return whether the file is a label store; False if it is missing or empty.
 
-    Raises ``StoreError`` if it is anything else.
+    Raises ``StoreError`` if it is something else.
     """
     try:
         with path.open("rb") as file:
@@ -170,20 +146,20 @@ def _has_tables(path: Path) -> bool:
     except FileNotFoundError:
         if path.with_name(f"{path.name}-wal").exists():
             raise StoreError(
-                f"{path} is gone, but {path.name}-wal remains with labels in it; restore the store, or remove that "
-                "file too to begin a new one"
+                f"{path} is missing, but {path.name}-wal with labels of it exists; restore the store, or remove that "
+                "file too to create a new one"
             ) from None
         return False
     except IsADirectoryError:
-        raise StoreError(f"{path} is a folder; a store is a file: name one, for example {path / 'labels.db'}") from None
+        raise StoreError(f"{path} is a folder, but a store is a file; name one, such as {path / 'labels.db'}") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be opened ({error.strerror}); get read access to it") from None
     if not head:
         return False
     if not head.startswith(b"SQLite format 3\0"):
-        raise StoreError(f"{path} is no SQLite file, so it is no label store; {_NAME_ANOTHER}")
+        raise StoreError(f"{path} is not a SQLite file, so it is not a label store; name another path")
     with contextlib.closing(_connect_read_only(path)) as connection:
-        # The file's header may be older than its log, so SQLite is asked.
+        # The header of the file may be older than its log, so only SQLite knows.
         (application,), (format_version,) = (
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
@@ -191,17 +167,17 @@ def _has_tables(path: Path) -> bool:
     if is_empty and not application:
         return False
     if application != APPLICATION:
-        raise StoreError(f"{path} is a SQLite file, but no label store; {_NAME_ANOTHER}")
+        raise StoreError(f"{path} is a SQLite file, but not a label store; name another path")
     if format_version != FORMAT:
         raise StoreError(
             f"{path} has format {format_version}, but neardup {version('neardup')} reads format {FORMAT} only; use the "
-            f"neardup that wrote it, or {_NAME_ANOTHER}"
+            "neardup that wrote it, or name another path"
         )
     return True
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    # Without a log nobody is writing, and an immutable connection creates no files next to the store.
+    # Without a log nobody writes, and an immutable connection creates no files beside the store.
     has_log = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if has_log else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_BUSY_S, isolation_level=None)
@@ -211,9 +187,9 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
 IdPair = tuple[str, str]
 
 
-def id_pair(one: str, other: str) -> IdPair:
-    """Return two ids in the order in which the store keeps them."""
-    return (one, other) if one < other else (other, one)
+def id_pair(first: str, second: str) -> IdPair:
+    """Return two ids in the order of the store."""
+    return (first, second) if first < second else (second, first)
 
 
 class Judgement(NamedTuple):
@@ -223,7 +199,7 @@ class Judgement(NamedTuple):
     labeller: str
     #: ``same``, ``different``, ``unsure``, or ``skip`` for no answer.
     answer: str
-    #: Why the pair was asked.
+    #: Why the pair was chosen.
     reason: str = ""
     #: The similarity by the candidate rule's measure.
     similarity: float | None = None
@@ -236,7 +212,7 @@ class Judgement(NamedTuple):
 
 
 class OpenPair(NamedTuple):
-    """A pair that a labeller was asked and has not answered."""
+    """A pair that was shown to a labeller and is not answered yet."""
 
     pair: IdPair
     reason: str
@@ -244,11 +220,11 @@ class OpenPair(NamedTuple):
 
 
 class LabelStore:
-    """The labels of a store, for reading and writing.
+    """A store of labels, for reading and writing.
 
     When ``record`` returns, its judgements are on the disk (WAL, ``synchronous=FULL``). There is one label for each
     pair and labeller; earlier and undone answers stay in the history. Several processes and threads may use a store at
-    once.
+    the same time.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -259,7 +235,7 @@ class LabelStore:
         self._labels: dict[IdPair, dict[str, str]] = {}
         self._skipped: dict[str, list[IdPair]] = {}
         with self._locked():
-            self._connection = open_store(self.path)
+            self._connection = _open_store(self.path)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -268,7 +244,7 @@ class LabelStore:
             try:
                 yield
             except sqlite3.Error as error:
-                raise store_error(self.path, error) from error
+                raise sqlite_error(self.path, error) from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -294,7 +270,7 @@ class LabelStore:
 
     @property
     def labels(self) -> Mapping[IdPair, Mapping[str, str]]:
-        """The answers of each pair by labeller; pairs in the order in which they were first judged."""
+        """The answers to each pair by labeller; pairs in the order of their first answers."""
         self._refresh()
         return self._labels
 
@@ -304,19 +280,19 @@ class LabelStore:
         return sorted({name for answers in self.labels.values() for name in answers})
 
     def skipped(self, labeller: str) -> list[IdPair]:
-        """Return the pairs that a labeller has skipped and not judged since, the earliest first."""
+        """Return the pairs that a labeller skipped and has not judged since, the earliest first."""
         self._refresh()
         return list(self._skipped.get(labeller, ()))
 
     def counts(self, labeller: str | None = None) -> dict[str, int]:
         """Return the number of labels by answer, of one labeller or of all."""
-        given = Counter(
+        counts = Counter(
             answer
             for answers in self.labels.values()
             for name, answer in answers.items()
             if labeller is None or name == labeller
         )
-        return {answer: given[answer] for answer in ANSWERS}
+        return {answer: counts[answer] for answer in ANSWERS}
 
     def _refresh(self) -> None:
         """Read the labels again if the file has changed."""
@@ -324,38 +300,37 @@ class LabelStore:
             (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if data_version == self._data_version:
                 return
-            labels: dict[IdPair, dict[str, str]] = {}
-            for one, other, name, answer in self._connection.execute(_SELECT_LABELS):
-                labels.setdefault((one, other), {})[name] = answer
+            labels = _select_labels(self._connection)
             skipped: dict[str, dict[IdPair, None]] = {}
-            for one, other, name in self._connection.execute(_SELECT_SKIPPED):
+            for id1, id2, name in self._connection.execute(_SELECT_SKIPPED):
                 # A pair that is skipped again moves to the end.
-                if name not in labels.get((one, other), {}):
-                    skipped.setdefault(name, {}).pop((one, other), None)
-                    skipped[name][(one, other)] = None
+                if name not in labels.get((id1, id2), {}):
+                    skipped.setdefault(name, {}).pop((id1, id2), None)
+                    skipped[name][(id1, id2)] = None
             self._labels, self._data_version = labels, data_version
             self._skipped = {name: list(pairs) for name, pairs in skipped.items()}
             self._version += 1
 
     def judgements(self) -> list[Judgement]:
-        """Return all labels with reason, time and checksums, in the order in which they were given."""
+        """Return all labels with reason, time and checksums, in the order of their times."""
         with self._locked():
             rows = self._connection.execute(_SELECT_JUDGEMENTS).fetchall()
         return [
-            Judgement((one, other), name, answer, reason, similarity, seconds, (first, second), moment)
-            for one, other, name, answer, reason, similarity, seconds, first, second, moment in rows
+            Judgement((id1, id2), name, answer, reason, similarity, seconds, (sum1, sum2), moment)
+            for id1, id2, name, answer, reason, similarity, seconds, sum1, sum2, moment in rows
         ]
 
     def record(self, judgements: Sequence[Judgement]) -> None:
         """Write judgements to the disk, all or none; a labeller's new answer to a pair replaces the old one."""
         with self._transaction() as connection:
-            for one in judgements:
-                moment = one.time or time.time()
-                values = (*one.pair, one.labeller, one.answer, one.reason, one.similarity, one.seconds, *one.checksums)
-                serial = connection.execute(_INSERT_HISTORY, (*values, moment)).lastrowid
-                if one.answer != SKIP:
-                    connection.execute(_REPLACE_LABEL, (*one.pair, one.labeller, one.answer, serial))
-                connection.execute(_DELETE_ASKED, (one.labeller, *one.pair))
+            for judgement in judgements:
+                label = (*judgement.pair, judgement.labeller, judgement.answer)
+                circumstances = (judgement.reason, judgement.similarity, judgement.seconds, *judgement.checksums)
+                values = (*label, *circumstances, judgement.time or time.time())
+                serial = connection.execute(_INSERT_HISTORY, values).lastrowid
+                if judgement.answer != SKIP:
+                    connection.execute(_REPLACE_LABEL, (*label, serial))
+                connection.execute(_DELETE_OPEN_PAIR, (judgement.labeller, *judgement.pair))
 
     def undo(self, labeller: str) -> Judgement | None:
         """Undo a labeller's last answer and return it; None if nothing is left to undo."""
@@ -363,27 +338,27 @@ class LabelStore:
             row = connection.execute(_SELECT_LAST, (labeller,)).fetchone()
             if row is None:
                 return None
-            serial, one, other, answer, reason, similarity = row
+            serial, id1, id2, answer, reason, similarity = row
             connection.execute("UPDATE history SET undone = ? WHERE serial = ?", (time.time(), serial))
-            before = connection.execute(_SELECT_PREVIOUS, (one, other, labeller)).fetchone()
-            if answer != SKIP and before is None:
-                connection.execute("DELETE FROM labels WHERE (id1, id2, labeller) = (?, ?, ?)", (one, other, labeller))
+            previous = connection.execute(_SELECT_PREVIOUS, (id1, id2, labeller)).fetchone()
+            if answer != SKIP and previous is None:
+                connection.execute("DELETE FROM labels WHERE (id1, id2, labeller) = (?, ?, ?)", (id1, id2, labeller))
             elif answer != SKIP:
-                connection.execute(_REPLACE_LABEL, (one, other, labeller, *before))
-        return Judgement((one, other), labeller, answer, reason, similarity)
+                connection.execute(_REPLACE_LABEL, (id1, id2, labeller, *previous))
+        return Judgement((id1, id2), labeller, answer, reason, similarity)
 
     def open_pair(self, labeller: str) -> OpenPair | None:
-        """Return the pair that a labeller was asked last and has not answered."""
+        """Return the open pair of a labeller."""
         return self.open_pairs().get(labeller)
 
     def open_pairs(self) -> dict[str, OpenPair]:
-        """Return the pair that each labeller was asked last and has not answered, by labeller."""
+        """Return the open pair of each labeller who has one."""
         with self._locked():
             rows = self._connection.execute("SELECT labeller, id1, id2, reason, similarity FROM asked").fetchall()
-        return {name: OpenPair((one, other), reason, similarity) for name, one, other, reason, similarity in rows}
+        return {name: OpenPair((id1, id2), reason, similarity) for name, id1, id2, reason, similarity in rows}
 
     def set_open_pair(self, labeller: str, pair: OpenPair | None) -> None:
-        """Store which pair a labeller is asked, so that a new session asks it again; None for none."""
+        """Store the open pair of a labeller, with which the next session starts; None for none."""
         with self._transaction() as connection:
             if pair is None:
                 connection.execute("DELETE FROM asked WHERE labeller = ?", (labeller,))
@@ -416,13 +391,19 @@ def majority_label(answers: Mapping[str, str]) -> int | None:
 def load_labels(path: str | os.PathLike[str]) -> dict[IdPair, dict[str, str]]:
     """Return the answers to each pair of a store, by labeller; the store may be in use."""
     store = Path(path)
-    labels: dict[IdPair, dict[str, str]] = {}
     try:
-        with contextlib.closing(open_read_only(store)) as connection:
-            for one, other, name, answer in connection.execute(_SELECT_LABELS):
-                labels.setdefault((one, other), {})[name] = answer
+        if not _has_tables(store):
+            raise StoreError(f"{path} is not a label store: it is missing or empty; create one with neardup label")
+        with contextlib.closing(_connect_read_only(store)) as connection:
+            return _select_labels(connection)
     except sqlite3.Error as error:
-        raise store_error(store, error) from error
+        raise sqlite_error(store, error) from error
+
+
+def _select_labels(connection: sqlite3.Connection) -> dict[IdPair, dict[str, str]]:
+    labels: dict[IdPair, dict[str, str]] = {}
+    for id1, id2, name, answer in connection.execute(_SELECT_LABELS):
+        labels.setdefault((id1, id2), {})[name] = answer
     return labels
 
 

@@ -133,7 +133,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         searched=known.complete,
         note="" if known is not matches else _missing_pairs_note(found),
         matching=matching,
-        matches_at=lambda threshold: criterion.reaching(known, threshold),
+        matches_at=lambda threshold: criterion.reached_by(known, threshold),
         representative=known.representative,
         keep_order=found.documents.order,
         reference_count=found.documents.names.reference_count,

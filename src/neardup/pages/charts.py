@@ -30,6 +30,8 @@ FAINT_COLOUR = "#8c8c8c"
 _IS_POWER_OF_TEN = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
 #: The lowest value of a logarithmic axis of counts; it stands for 0.
 LOG_FLOOR = 0.5
+#: An axis of similarities begins at a multiple of this.
+_SIMILARITY_STEP = 0.05
 #: The approximate number of ticks of an axis of counts.
 _TICK_COUNT = 6
 #: A Vega expression: the label of a tick on an axis of times.
@@ -84,12 +86,14 @@ def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
     return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
 
 
-def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
-    """Return an axis of similarities, or thresholds of one, up to 1, with a tick at each step."""
+def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0) -> alt.X:
+    """Return an axis of similarities, or thresholds of one, from a multiple of 0.05 up to 1."""
     import altair as alt
 
-    lowest = int(lowest / step + 1e-9) * step if lowest else 0.0
-    marks = [round(place * step, 2) for place in range(round(1 / step) + 1) if place * step >= lowest - 1e-9]
+    lowest = int(lowest / _SIMILARITY_STEP + 1e-9) * _SIMILARITY_STEP
+    # On a phone there is room for six labels.
+    step = _SIMILARITY_STEP if lowest > 0.74 else 2 * _SIMILARITY_STEP
+    marks = [round(at * step, 2) for at in range(round(1 / step) + 1) if at * step >= lowest - 1e-9]
     scale = alt.Scale(domain=[round(lowest, 9), 1.0], nice=False, zero=False)
     return alt.X(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(format=".2~f", values=marks))
 
@@ -174,10 +178,14 @@ def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[al
 
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
     rule, data = dashed_rules(rows).encode(x="at:Q"), alt.Data(values=rows)
-    place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
     ends = {"baseline": "bottom", "dy": -4} if low else {"baseline": "top", "dy": 4}
-    named = alt.Chart(data).mark_text(fontSize=12, **place, **ends)
+    named = alt.Chart(data).mark_text(fontSize=12, **label_side(threshold), **ends)
     return [rule, named.encode(x="at:Q", y=alt.value("height" if low else 0), text="name:N")]
+
+
+def label_side(threshold: float) -> dict[str, Any]:
+    """Return the alignment of a label beside a rule at a threshold: on the side with more room."""
+    return {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
 
 
 def bit_axis(name: str, title: str, most: int) -> alt.X:
@@ -197,6 +205,12 @@ def slider_rule(at: str = "cut") -> alt.Chart:
 
     data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at=at)
     return data.mark_rule(color=COLOURS[1], strokeWidth=2).encode(x="at:Q")
+
+
+def decade_ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten from ``low`` to ``high``, for logarithmic axes."""
+    ticks = [part * 10.0**power for power in range(-3, 13) for part in (1, 2, 5)]
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def count_axis(most: float, **options: Any) -> alt.Axis:

@@ -46,6 +46,7 @@
       axis: {
         labelColor: dim, titleColor: text, gridColor: line, gridOpacity: 0.7, domainColor: dim, tickColor: dim,
         titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12, titlePadding: 8, labelOverlap: true, labelSeparation: 6,
+        labelFlush: false,
       },
       // A name across the top is read without turning one's head.
       axisLeft: { titleAngle: 0, titleAlign: "left", titleAnchor: "end", titleBaseline: "bottom", titleX: 0, titleY: -8 },

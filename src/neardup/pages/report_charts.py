@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     from neardup.pages.plot import Plot
 
-#: The step between two ticks of the axis of similarities.
-_TICK_STEP = 0.05
-
 
 def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | None = None) -> Plot:
     """Return a histogram of similarities as an Altair chart with a logarithmic axis of counts.
@@ -58,7 +55,7 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     else:
         rows = [{"low": at / BINS, "high": (at + 1) / BINS, "count": count, "none": LOG_FLOOR} for at, count in bins]
         lowest = min(row["low"] for row in rows)
-        x = similarity_axis("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_TICK_STEP)
+        x = similarity_axis("low", of, lowest=lowest if cut is None else min(lowest, cut))
         description = tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y))
         end = "cut"
         matches = f"datum.high > {end} + 1e-9"
@@ -97,7 +94,7 @@ def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
             if sweep.is_distance
             else f"threshold ({sweep.threshold_name})"
         )
-        x, line_at = similarity_axis("at", title, lowest=sweep.similarities[0], step=_TICK_STEP), "cut"
+        x, line_at = similarity_axis("at", title, lowest=sweep.similarities[0]), "cut"
     y = alt.Y(
         "dropped:Q", title=_dropped_noun(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0)
     )

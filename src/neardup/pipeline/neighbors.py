@@ -128,23 +128,23 @@ def find_neighbors(
         check_count("first", first, "ask for one document at least")
     check_count("k", k, "ask for one neighbour at least")
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
-    read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
-    present = np.flatnonzero(read.present)
+    features, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
+    present = np.flatnonzero(features.present)
     documents = len(present) + corpus.omitted_count
     check_neighbor_count(k, documents, documents - 1)
-    queries = present[:first] if of is None else _positions(read.names, present, list(map(str, of)))
+    queries = present[:first] if of is None else _positions(features.names, present, list(map(str, of)))
     with clock.stage("neighbors"):
-        found = nearest(
+        nearest_documents = nearest(
             vectors,
             recipe.measure,
             queries,
             k,
-            unit=counts_unit(read, recipe),
-            excluded=~read.present,
+            unit=counts_unit(features, recipe),
+            excluded=~features.present,
             threads=threads,
             progress=lambda done, total: report("neighbors", done, total),
         )
-    return Neighbors(read.names, found, documents, len(queries), list(clock.stages))
+    return Neighbors(features.names, nearest_documents, documents, len(queries), list(clock.stages))
 
 
 def _positions(names: Names, present: Integers, ids: list[str]) -> Integers:

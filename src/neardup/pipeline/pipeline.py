@@ -196,11 +196,6 @@ def run(
         If it has a reference, its documents are also compared with the reference documents, which are all kept.
     recipe : Recipe
         The recipe.
-    threads : int, optional
-        Number of threads, all processors by default. It changes the time, never the result.
-    memory : int, optional
-        Budget in bytes; by default, half of the free memory is used for feature sets. Features that do not fit are
-        recomputed: more passes over the input give the same result.
     pairs_per_document : float or None
         If more pairs of distinct texts match than this number times the documents (and more than a million), only the
         pairs of dropped with kept documents are found. This changes no verdict, only which pairs and families are
@@ -208,18 +203,13 @@ def run(
         Applies to the exact join of feature sets only.
     margin : float, optional
         How far below the threshold to search as well (``Result.at``); for a recipe with a second step, below the
-        threshold of that step. It changes nothing else. Raising it takes longer.
-    within : str, optional
-        A column: only documents with the same value are compared; documents without a value form one group. All pairs
-        are then found, whatever ``pairs_per_document`` says.
+        threshold of that step.
     prefer : Preference, optional
         A preference that precedes the recipe's ``keep``.
-    encoder : Encoder, optional
-        An object whose ``encode(texts)`` returns the embeddings for ``semantic``.
     classifier : Classifier, optional
         The classifier, if ``recipe`` is the recipe of one.
-    progress : callable, optional
-        Called with (stage, done, total or None) from time to time.
+    threads, memory, within, encoder, progress
+        As in ``neardup.dedup``.
 
     Raises
     ------
@@ -334,7 +324,7 @@ def build_result(
     if classifier is not None:
         from neardup.classifier.domain import DomainCounts
 
-        classifier.check_domain(DomainCounts.of(matches.statistics))
+        classifier.check_domain(DomainCounts.from_search(matches.statistics))
         summary |= classifier_details(classifier, matches.statistics)
     return Result(
         corpus,
@@ -428,7 +418,7 @@ def load_records(
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:
-    """Return of raw rows what a second step looks at: ``load_texts``, and titles and times where a classifier asks."""
+    """Return what a second step compares of raw rows: texts, and titles and times if a classifier needs them."""
     from neardup.classifier.records import Records
 
     if classifier is None or not classifier.needs_columns:

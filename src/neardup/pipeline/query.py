@@ -344,22 +344,24 @@ def query_corpus(
     if classifier is not None:
         classifier.check_columns(corpus.columns)
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
-    read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
-    documents = int(read.present.sum())
+    features, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
+    documents = int(features.present.sum())
     if k is not None:
         check_neighbor_count(k, documents + corpus.omitted_count, documents + corpus.omitted_count)
     with clock.stage("query"):
-        found, learned, counts = _first_step_matches(recipe, text, k, name, read, vectors), None, None
-        candidates = len(found.document)
+        matches, learned, counts = _first_step_matches(recipe, text, k, name, features, vectors), None, None
+        candidates = len(matches.document)
         if classifier is not None:
             verify_progress = partial(report, "verify")
-            found, learned, counts = apply_classifier(
-                corpus, classifier, document, found, read.names, threads, encoder, verify_progress
+            matches, learned, counts = apply_classifier(
+                corpus, classifier, document, matches, features.names, threads, encoder, verify_progress
             )
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
-            found = _second_step_matches(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents + corpus.omitted_count, list(clock.stages), candidates, learned, counts)
+            matches = _second_step_matches(corpus, recipe, text, matches, features.names, threads, encoder)
+    return Answer(
+        features.names, matches, documents + corpus.omitted_count, list(clock.stages), candidates, learned, counts
+    )
 
 
 def _check_before_reading(
@@ -392,10 +394,10 @@ def _check_before_reading(
 
 
 def _first_step_matches(
-    recipe: Recipe, text: str, k: int | None, name: str, read: CorpusFeatures, vectors: Vectors
+    recipe: Recipe, text: str, k: int | None, name: str, features: CorpusFeatures, vectors: Vectors
 ) -> RankedDocuments:
     """Return the documents that a text matches by the first measure, or the k nearest."""
-    block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
+    block = extract_features(pa.array([text], pa.large_string()), recipe, features.statistics)
     if not len(block.features):
         subject = f"content {recipe.content} of {name}" if recipe.content else name
         raise InputError(
@@ -403,7 +405,7 @@ def _first_step_matches(
             "longer one, or choose another recipe"
         )
     arguments = vectors, block.features, block.weights
-    unit, excluded = counts_unit(read, recipe), ~read.present
+    unit, excluded = counts_unit(features, recipe), ~features.present
     if k is not None:
         return closest_documents(*arguments, recipe.measure, k, unit=unit, excluded=excluded)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)

@@ -18,7 +18,7 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError
 from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
-from neardup.keep.verdicts import Dropped, Family, family_list
+from neardup.keep.verdicts import DropList, Family, family_list
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
@@ -71,7 +71,7 @@ class Result:
         self._evidence = None
         if classifier is not None and matches.vectors is not None:
             self._evidence = partial(EvidenceTable, classifier, matches.vectors)
-        self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._evidence else None)
+        self.pairs = Pairs(documents.names, *pairs, evidence=self._columns if self._evidence else None)
         self._findings = assemble_findings(
             corpus, recipe, documents, matches, self.pairs, classifier=classifier, margin=margin
         )
@@ -89,9 +89,9 @@ class Result:
         return list(self._documents.names.of_input(mask).to_pylist())
 
     @property
-    def dropped(self) -> Dropped:
+    def dropped(self) -> DropList:
         """The dropped documents, each with its keeper."""
-        return Dropped(
+        return DropList(
             self._documents.names, np.flatnonzero(self._findings.dropped_mask), self._keepers, self._families.family
         )
 

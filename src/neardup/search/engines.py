@@ -40,29 +40,30 @@ _ROWS = 1024
 #: Allowance for rounding in dot products; the cosines in whole numbers decide.
 _MARGIN = 1e-8
 #: Measured bytes of memory per document, weighted feature, 64-bit value, key of a band and byte of text.
-_A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 100, 10, 8
+_DOCUMENT_BYTES, _WEIGHTED_FEATURE_BYTES, _VALUE_BYTES, _KEY_BYTES, _BYTES_PER_TEXT_BYTE = 150, 48, 100, 10, 8
 #: Bytes per document for its prefix and its share of the feature counts.
-_A_PREFIX = 20
+_PREFIX_BYTES = 20
 
 
 def memory_needs(recipe: Recipe) -> MemoryNeeds:
     """Return the memory that the search of a recipe needs, without the features that can be recomputed."""
     if recipe.measure == "semantic":
-        return MemoryNeeds(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, purpose="the texts and their embeddings, which are held")
+        purpose = "the texts and their embeddings, which are kept in memory"
+        return MemoryNeeds(_DOCUMENT_BYTES, text=_BYTES_PER_TEXT_BYTE, purpose=purpose)
     if recipe.is_weighted:
-        return MemoryNeeds(
-            _A_DOCUMENT, feature=_A_WEIGHTED_FEATURE, purpose="the search by weights, which holds all features"
-        )
+        purpose = "the search by weights, which keeps all features in memory"
+        return MemoryNeeds(_DOCUMENT_BYTES, feature=_WEIGHTED_FEATURE_BYTES, purpose=purpose)
     if recipe.measure == "hamming":
-        return MemoryNeeds(_A_DOCUMENT + _A_VALUE, purpose="the search by bits, which holds all values")
+        purpose = "the search by bits, which keeps all values in memory"
+        return MemoryNeeds(_DOCUMENT_BYTES + _VALUE_BYTES, purpose=purpose)
     if recipe.search == "lsh":
         from neardup.search.lsh import bands_of
 
         bands = bands_of(recipe).bands
         return MemoryNeeds(
-            _A_DOCUMENT + _A_KEY * bands, purpose=f"the search by lsh, which holds {bands:,} keys per document"
+            _DOCUMENT_BYTES + _KEY_BYTES * bands, purpose=f"the search by lsh, which keeps {bands:,} keys per document"
         )
-    return MemoryNeeds(_A_DOCUMENT + _A_PREFIX)
+    return MemoryNeeds(_DOCUMENT_BYTES + _PREFIX_BYTES)
 
 
 def pair_limit(per_document: float, documents: int) -> int:
@@ -115,7 +116,7 @@ def find_pairs(
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
-        Called with (documents done, documents in all) from time to time.
+        Called with (documents done, total documents) from time to time.
     """
     limit = max_pairs if all_or_none else None
     if recipe.measure == "hamming":
@@ -220,7 +221,7 @@ def semantic_join(
     input_count : int
         How many of the documents, the first ones, are of the input; pairs among the others are not searched.
     progress : callable
-        Called with (rows done, rows in all) from time to time.
+        Called with (rows done, total rows) from time to time.
     """
     members = distinct_documents(representative)
     found = [np.empty((0, 2), np.int64)]

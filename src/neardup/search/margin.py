@@ -60,7 +60,7 @@ class Criterion(NamedTuple):
         """Return the similarities of pairs."""
         return similarities(self.measure, *self.counts(matches))
 
-    def reaching(self, matches: Matches, threshold: Fraction) -> Bools:
+    def reached_by(self, matches: Matches, threshold: Fraction) -> Bools:
         """Return which pairs reach a threshold, decided exactly."""
         counts, unit = self.counts(matches)
         return reaches_threshold(self.measure, counts, threshold, unit)
@@ -145,8 +145,8 @@ def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
         return "Two documents have one value in common or none, so another threshold would change nothing."
     if recipe.search == "lsh" and not scale.second:
         return (
-            "LSH makes its bands for one threshold, so pairs beyond it were not looked for: with another threshold it "
-            "would find others. Take search exact to see them."
+            "LSH makes its bands for one threshold, so pairs beyond it were not searched: with another threshold it "
+            "would find others. Choose search 'exact' to see them."
         )
     moved = scale.threshold + distance if scale.distance else scale.threshold - distance
     if not scale.distance and moved <= 0:
@@ -247,7 +247,7 @@ def split_at_threshold(
         note = "Every candidate has a probability, so every threshold is known."
         margin = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
-        passed = scale.reaching(wide, scale.threshold)
+        passed = scale.reached_by(wide, scale.threshold)
         least = criterion_of(relaxed).threshold
         note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
         margin = Margin(wide, least, note)

@@ -93,18 +93,21 @@ def restrict_to_groups(found: Matches, groups: Integers) -> Matches:
         The group of each document, from 0.
     """
     old, count = found.representative, int(groups.max(initial=0)) + 1
-    able = np.flatnonzero(old >= 0)
+    matchable = np.flatnonzero(old >= 0)
     # The first of the equal documents of a group is their representative.
-    keys, first, place = np.unique(old[able] * count + groups[able], return_index=True, return_inverse=True)
+    keys, first, place = np.unique(old[matchable] * count + groups[matchable], return_index=True, return_inverse=True)
+    representatives = matchable[first]
     representative = np.full(len(old), -1, np.int64)
-    representative[able] = able[first][place.reshape(-1)]
+    representative[matchable] = representatives[place.reshape(-1)]
     begins, ends = (np.searchsorted(keys // count, found.left, side) for side in ("left", "right"))
     edge = np.repeat(np.arange(len(found.left)), ends - begins)
-    one = np.arange(len(edge)) - np.repeat(np.cumsum(ends - begins) - ends, ends - begins)
-    queries = found.right[edge] * count + keys[one] % count
-    other = np.minimum(np.searchsorted(keys, queries), max(len(keys) - 1, 0))
-    both = keys[other] == queries
-    left, right, counts = sorted_pairs(able[first][one[both]], able[first][other[both]], found.counts[edge[both]])
+    left_key = np.arange(len(edge)) - np.repeat(np.cumsum(ends - begins) - ends, ends - begins)
+    queries = found.right[edge] * count + keys[left_key] % count
+    right_key = np.minimum(np.searchsorted(keys, queries), max(len(keys) - 1, 0))
+    is_pair = keys[right_key] == queries
+    left, right, counts = sorted_pairs(
+        representatives[left_key[is_pair]], representatives[right_key[is_pair]], found.counts[edge[is_pair]]
+    )
     return replace(
         found,
         representative=representative,

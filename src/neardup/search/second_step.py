@@ -39,7 +39,7 @@ _PAIRS_AT_A_TIME = 1 << 14
 #: With more candidates than this, a warning states how long they will take.
 MANY_CANDIDATES = 500_000
 #: Bytes of memory per text being judged: for each of its bytes, and a constant.
-_FOR_A_BYTE, _FOR_A_TEXT = 8, 400
+_BYTES_PER_TEXT_BYTE, _BYTES_PER_TEXT = 8, 400
 
 
 class StepVerdicts(NamedTuple):
@@ -126,7 +126,7 @@ def judge_by_classifier(
     return StepVerdicts(passed, np.concatenate(vectors), counts, None if domain is None else outside)
 
 
-def _with_warning(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
+def _warn_if_many(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
     """Return a progress callback that, for very many candidates, warns once how long all of them will take."""
     began, warned = monotonic(), False
 
@@ -250,16 +250,16 @@ def _judge_in_groups(
     """Return the verdicts on pairs of documents, whose texts are read in groups that fit into memory."""
     groups = np.zeros(len(left), np.int64)
     if text_bytes is not None and isfinite(room):
-        sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
+        sizes = _BYTES_PER_TEXT_BYTE * text_bytes + _BYTES_PER_TEXT
         groups = partition_pairs(np.column_stack([left, right]), sizes, room)
     if classifier is not None:
-        progress = _with_warning(progress, classifier)
+        progress = _warn_if_many(progress, classifier)
     passed, outside_counts = np.zeros(len(left), np.bool_), list[int]()
     found = list[tuple[Integers, Integers, Floats]]()
     for group in range(int(groups.max(initial=0)) + 1):
-        here = np.flatnonzero(groups == group)
-        documents = np.unique(np.concatenate([left[here], right[here]]))
-        places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
+        rows = np.flatnonzero(groups == group)
+        documents = np.unique(np.concatenate([left[rows], right[rows]]))
+        places = np.searchsorted(documents, left[rows]), np.searchsorted(documents, right[rows])
         records = records_of(documents)
         group_progress = partial(_report_total, progress, int((groups < group).sum()), len(left))
         if classifier is not None:
@@ -271,15 +271,15 @@ def _judge_in_groups(
         else:
             reach, second = judge_by_measure(step, records.texts, *places, threads, encoder, group_progress)
             vectors = np.empty((len(second), 0))
-        passed[here] = reach
-        found.append((here[reach], second, vectors))
+        passed[rows] = reach
+        found.append((rows[reach], second, vectors))
     order = np.argsort(np.concatenate([part[0] for part in found]))
     second = np.concatenate([part[1] for part in found])[order]
     vectors = np.concatenate([part[2] for part in found])[order]
     return StepVerdicts(passed, vectors, second, sum(outside_counts) if outside_counts else None)
 
 
-def _report_total(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
+def _report_total(progress: Callable[[int, int], None], before: int, total: int, done: int, group_total: int) -> None:
     progress(before + done, total)
 
 
@@ -369,7 +369,7 @@ def edit_counts(left: Sequence[str], right: Sequence[str], cutoff: float, thread
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cpdist
 
-    longer = np.array([max(len(one), len(other)) for one, other in zip(left, right, strict=True)], np.int64)
+    longer = np.array([max(len(first), len(second)) for first, second in zip(left, right, strict=True)], np.int64)
     similar = cpdist(
         left,
         right,

@@ -50,8 +50,8 @@ class _Nodes(NamedTuple):
     """Distinct documents in keep order, the number of documents of each, and the pairs among them."""
 
     documents: Integers
-    one: Integers
-    other: Integers
+    left: Integers
+    right: Integers
     level: Places
 
 
@@ -94,34 +94,34 @@ class Levels:
 
     def _nodes(self, chosen: Bools | None) -> _Nodes:
         representative = self.matches.representative
-        able = self.order[representative[self.order] >= 0]
+        matchable = self.order[representative[self.order] >= 0]
         if chosen is not None:
-            able = able[chosen[able]]
-        found, first, documents = np.unique(representative[able], return_index=True, return_counts=True)
+            matchable = matchable[chosen[matchable]]
+        found, first, documents = np.unique(representative[matchable], return_index=True, return_counts=True)
         by_place = np.argsort(first)
         number = np.full(len(representative), -1, np.int64)
         number[found[by_place]] = np.arange(len(found))
-        one, other, level = number[self.matches.left], number[self.matches.right], self.level
+        left, right, level = number[self.matches.left], number[self.matches.right], self.level
         if chosen is not None:
-            present = (one >= 0) & (other >= 0)
-            one, other, level = one[present], other[present], level[present]
-        return _Nodes(documents[by_place].astype(np.int64), one, other, level)
+            present = (left >= 0) & (right >= 0)
+            left, right, level = left[present], right[present], level[present]
+        return _Nodes(documents[by_place].astype(np.int64), left, right, level)
 
     def _pairs(self, nodes: _Nodes) -> Integers:
         at_level = np.zeros(self.thresholds, np.int64)
-        np.add.at(at_level, nodes.level, nodes.documents[nodes.one] * nodes.documents[nodes.other])
+        np.add.at(at_level, nodes.level, nodes.documents[nodes.left] * nodes.documents[nodes.right])
         equal = int((nodes.documents * (nodes.documents - 1) // 2).sum())
         return np.cumsum(at_level[::-1])[::-1] + equal
 
     def _kept(self, nodes: _Nodes) -> Integers:
         heads = np.zeros(len(nodes.documents) + 1, np.int64)
-        earlier, levels = np.empty(len(nodes.one), np.int32), np.empty(len(nodes.one), np.int16)
-        earlier_neighbours(nodes.one, nodes.other, nodes.level, heads, earlier, levels)
-        stays = np.empty(len(nodes.documents), np.uint64)
+        earlier, levels = np.empty(len(nodes.left), np.int32), np.empty(len(nodes.left), np.int16)
+        earlier_neighbours(nodes.left, nodes.right, nodes.level, heads, earlier, levels)
+        kept_bits = np.empty(len(nodes.documents), np.uint64)
         words = range(0, self.thresholds, THRESHOLDS_PER_WORD)
         kept = np.zeros((len(words), THRESHOLDS_PER_WORD), np.int64)
         for begin, at_each in zip(words, kept, strict=True):
-            count_kept_at_levels(heads, earlier, levels, begin, stays, at_each)
+            count_kept_at_levels(heads, earlier, levels, begin, kept_bits, at_each)
         return kept.reshape(-1)[: self.thresholds]
 
     def _families(self, nodes: _Nodes) -> tuple[Integers, Integers]:
@@ -129,7 +129,7 @@ class Levels:
         heads = row_heads(at_level)
         families, largest = np.empty(self.thresholds, np.int64), np.empty(self.thresholds, np.int64)
         by_level = np.argsort(nodes.level, kind="stable")
-        count_families_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)
+        count_families_at_levels(nodes.left, nodes.right, by_level, heads, nodes.documents.copy(), families, largest)
         return families, largest
 
 

@@ -132,10 +132,10 @@ class NamedIndex:
             "fingerprint": index.recipe.fingerprint,
             "classifier": None if index.classifier is None else index.classifier.fingerprint,
             **{name: self.reader.meta(f"setting {name}") for name in settings},
-            "documents": counts.arrived,
+            "documents": counts.documents,
             "originals": counts.originals,
             "duplicates": counts.duplicates,
-            "held": counts.held,
+            "held": counts.window_documents,
         }
 
     def store_bytes(self) -> int:

@@ -149,10 +149,10 @@ class IndexStatistics(NamedTuple):
     """Counts and sizes of an index."""
 
     #: Documents with verdicts.
-    arrived: int
+    documents: int
     originals: int
     duplicates: int
-    held: int  #: documents in the window; those of its oldest segment leave together
+    window_documents: int  #: documents in the window; those of its oldest segment leave together
     bytes: int  #: memory of the window's segments and tables
     segments: int  #: nonempty parts of the window, each a 24th of it
     #: The clock of the flow in seconds since 1970; None before the first document, and for windows of documents.
@@ -496,9 +496,11 @@ class Index:
         """Counts and sizes."""
         with self._write_lock, self._memory_lock:
             window = self._judge.window
+            counts = dict((self.store or self._verdicts).counts)
             return IndexStatistics(
-                **(self.store or self._verdicts).counts,
-                held=len(self._documents),
+                documents=counts.pop("arrived"),
+                **counts,
+                window_documents=len(self._documents),
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,

@@ -359,11 +359,7 @@ class Judge:
         ahead = None if self._ahead is None or self._ahead.serial == excluded else self._ahead.serial
         confirmed = [item for item in self._confirmed_expiry.items() if item[0] != excluded]
         judge_state = {"ahead": ahead, "revived": confirmed, "segments": self._segments}
-        return (
-            self.clock.state()
-            | judge_state
-            | ({"domain_counts": self.domain_counts} if any(self.domain_counts) else {})
-        )
+        return self.clock.state() | judge_state | ({"asked": self.domain_counts} if any(self.domain_counts) else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state from before a restart; ``enter`` follows with the documents of the window."""
@@ -371,7 +367,7 @@ class Judge:
         self._ahead_serial, self._confirmed_expiry = state["ahead"], dict(state["revived"])
         self._segments_before = [(segment, serial) for segment, serial in state["segments"]]
         if self._second_step is not None:
-            self._second_step.counts = DomainCounts(*state.get("domain_counts", ()))
+            self._second_step.counts = DomainCounts(*state.get("asked", ()))
 
     def snapshot(self) -> JudgeSnapshot:
         """Return the state that ``undo`` goes back to."""

@@ -395,13 +395,13 @@ class Replay:
         return self._latest // _HOUR
 
     def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
-        self.totals.most_held = max(self.totals.most_held, now.held)
+        self.totals.most_held = max(self.totals.most_held, now.window_documents)
         self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
         self.totals.domain_counts = now.domain_counts
         median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
         duplicates = sum(tally.duplicates)
         items = len(tally.times)
-        return Hour(hour, items, items - duplicates, duplicates, now.held, now.bytes, median, p99)
+        return Hour(hour, items, items - duplicates, duplicates, now.window_documents, now.bytes, median, p99)
 
 
 class _HourTally:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -22,7 +22,7 @@ from neardup.documents.records import Names
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead
-from neardup.pages.charts import COLOURS, dashed_rules, finish_chart, log_axis, time_axis, tooltips
+from neardup.pages.charts import COLOURS, dashed_rules, decade_ticks, finish_chart, log_axis, time_axis, tooltips
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
@@ -55,8 +55,10 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
-    axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
-    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs an item", axis=axis)
+    low = 10.0 ** floor(log10(min(row["cpu_us_median"] for row in rows)))
+    high = max(10.0 ** ceil(log10(max(row["cpu_us_p99"] for row in rows))), 10 * low)
+    axis, scale = log_axis(format=",~g", values=decade_ticks(low, high)), alt.Scale(type="log", domain=[low, high])
+    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs per item", axis=axis)
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
     points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
@@ -68,7 +70,8 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     import altair as alt
 
     rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
-    chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
+    y = alt.Y("mb:Q", title="MB", axis=alt.Axis(format=",.2~f"))
+    chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     # Both in one layer, so that the page holds their rows only once.
     line_and_points = alt.layer(
         chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
@@ -409,7 +412,7 @@ _COLUMNS = {
     "held": "held",
     "bytes": "window MB",
     "cpu_us_median": "median µs",
-    "cpu_us_p99": "99 of 100 within, µs",
+    "cpu_us_p99": "99th percentile, µs",
 }
 
 
@@ -465,16 +468,16 @@ def _hour_charts(hours: Rows, full: str | None, remark: str) -> Iterator[Chart]:
     yield Chart(
         "hour",
         "Time by hour",
-        f"point: median; line: up to what 99 of 100 items stay within{remark}",
-        f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
+        f"point: median; line: up to the 99th percentile{remark}",
+        f"Points of the median time per item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
         _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
     )
     yield Chart(
         "memory",
         "Memory of the window by hour",
-        ("dashed: the window is full; from then on " if full else "")
-        + f"it follows what arrives, not the corpus{remark}",
+        ("dashed: the window is full; from then on memory" if full else "memory")
+        + f" follows the arrivals, not the size of the corpus{remark}",
         f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
         memory_by_hour(hours, full),
         _hours_table(hours, ("held", "bytes")),
@@ -509,8 +512,8 @@ def _verdict(totals: Mapping[str, Any]) -> str:
     )
     spent, saved = totals["wall_us_mean"] / 1e6, totals["share"] * totals["downstream_s"]
     return (
-        f"{kept} A check takes {_seconds(spent)} an item, and saves {totals['share']:.1%} of "
-        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: "
+        f"{kept} A check takes {_seconds(spent)} per item, and saves {totals['share']:.1%} of "
+        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} per item: "
         f"{totals['saved_by_spent']:,.0f} times as much."
     )
 
@@ -536,11 +539,10 @@ def _meanings(content: Mapping[str, Any]) -> Html:
         else f"at most {batch:,} items of one hour were judged at once, and each counts as their mean"
     )
     meanings = {
-        "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
-        f"the window; not reading. Here {each}. What a check takes is told in wall time, "
-        "so writing to a disk counts there.",
-        "held": "Documents in the window when the hour ends.",
-        "window MB": "Memory of the window, the texts left out.",
+        "time per item": f"Processor time of the judging thread in microseconds: features, search and entry into the "
+        f"window, but not reading. Here {each}. The time of a check above is wall time, including writing to disk.",
+        "held": "Documents in the window at the end of the hour.",
+        "window MB": "Memory of the window without the texts.",
         "hours": "Hours without items have no row.",
     }
     return facts(meanings)

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import InputError, StoreError, UnknownDocument
-from neardup.files import flush_folder
+from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
 
@@ -188,9 +188,6 @@ _SETTING, _DEPENDENCY = "setting ", "depends on "
 
 _CHOOSE_ANOTHER = "move it away to create a new one, or name another path"
 _RESTORE = f"restore it from a copy, or {_CHOOSE_ANOTHER}"
-_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
-_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_PERMISSION_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
 def damage_error(path: Path, cause: str) -> StoreError:
@@ -200,22 +197,11 @@ def damage_error(path: Path, cause: str) -> StoreError:
 
 def translate_error(path: Path, error: Exception) -> StoreError:
     """Translate an error of SQLite."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    if code in _FULL_CODES:
-        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free space there and try again")
-    if code & 0xFF in _DAMAGE_CODES or "decode to UTF-8" in str(error):
-        return damage_error(path, str(error))
-    if code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return StoreError(
-            f"{path} is being written to by another program ({error}); only neardup may write to it: end that program"
-        )
-    if code & 0xFF == sqlite3.SQLITE_CONSTRAINT:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT:
         return StoreError(f"{path} cannot store this ({error}); give every document its own id and serial")
-    if code & 0xFF in _PERMISSION_CODES:
-        return StoreError(f"{path} cannot be written ({error}); a store and its folder must be writable")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
-    return StoreError(f"{path} cannot be used ({error}); check its disk, or name another path")
+    return sqlite_error(path, error, way_out=_CHOOSE_ANOTHER)
 
 
 def find_store(path: Path) -> bool:

@@ -180,12 +180,12 @@ class _LineBuilder:
                 self._flush()
 
     def _flush(self) -> None:
-        complete, feed, rest = "".join(self._pieces).rpartition("\n")
+        complete, feed, open_line = "".join(self._pieces).rpartition("\n")
         self._pieces = []
         if feed:
             self._finished.append(collapse_lines("".join([*self._open, complete])))
             self._open = []
-        self._open.append(rest)
+        self._open.append(open_line)
 
     def text(self) -> str:
         self.add("\n")
@@ -278,7 +278,7 @@ def extract_article(markup: str | bytes) -> Article:
     """
     extract = _article_extractor()
     text = (decode_page(markup) if isinstance(markup, bytes) else markup).replace("\0", "")
-    limited, fallback = _limited(text)
+    limited, fallback = _limit_markup(text)
     if fallback:
         return Article(strip_tags(text), fallback)
     try:
@@ -290,7 +290,7 @@ def extract_article(markup: str | bytes) -> Article:
     return Article(article, "")
 
 
-def _limited(markup: str) -> tuple[str, str]:
+def _limit_markup(markup: str) -> tuple[str, str]:
     """Return the markup with overlong tags shortened, and the reason why the library must not get it, or ``""``."""
     if len(markup) > MAX_CHARACTERS:
         return "", "long"

@@ -248,11 +248,11 @@ def _whitespace_tables() -> ut.UnicodeTables:
 @functools.cache
 def _compact_tables() -> ut.UnicodeTables:
     """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
-    known = characters.properties()
+    properties = characters.properties()
     kinds = np.full(characters.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
-    kept = known.alnum | known.mark
-    kept[characters.PICTOGRAPHS[0] :] |= known.symbol[characters.PICTOGRAPHS[0] :]
-    kinds[: characters.N_CHARACTERS][kept & ~known.ignorable] = ut.WORD
+    kept = properties.alnum | properties.mark
+    kept[characters.PICTOGRAPHS[0] :] |= properties.symbol[characters.PICTOGRAPHS[0] :]
+    kinds[: characters.N_CHARACTERS][kept & ~properties.ignorable] = ut.WORD
     return ut.plain_tables(kinds)
 
 

@@ -19,7 +19,7 @@ from neardup.documents.tables import table_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import gather_text_statistics
-from neardup.features.sketches import LARGEST_ID, checked_whole_number
+from neardup.features.sketches import MAX_ID, check_whole_number
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.kernels.grams import COUNTED
@@ -191,7 +191,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         if self.threads is None:
             return default_threads()
-        return checked_whole_number(self.threads, "threads", 1, _MAX_THREADS)
+        return check_whole_number(self.threads, "threads", 1, _MAX_THREADS)
 
     def _choices(self) -> dict[str, Any]:
         names = ("content", "features", "normalize", "stop_words", "antecedents", "clip")
@@ -267,7 +267,7 @@ class FeatureTransformer(TextTransformer):
         return recipe
 
     def _columns(self) -> int:
-        return checked_whole_number(self.n_columns, "n_columns", 1, _MAX_COLUMNS)
+        return check_whole_number(self.n_columns, "n_columns", 1, _MAX_COLUMNS)
 
     def _extractor_of(self, recipe: Recipe, statistics: Statistics | None) -> Extractor:
         self._unit = 1
@@ -343,8 +343,8 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         return Recipe(**self._choices())
 
     def _columns(self) -> int:
-        self._seed = np.uint64(checked_whole_number(self.seed, "seed", 0, LARGEST_ID))
-        return checked_whole_number(self.num_perm, "num_perm", 1, MOST_MINIMA)
+        self._seed = np.uint64(check_whole_number(self.seed, "seed", 0, MAX_ID))
+        return check_whole_number(self.num_perm, "num_perm", 1, MOST_MINIMA)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
         rows = np.empty((len(block.sizes), self._n_features_out), np.uint64)

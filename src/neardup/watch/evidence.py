@@ -1,4 +1,4 @@
-"""The sidecar of a duplicate, with its verdict and evidence, and of a rejected file, with the reason."""
+"""Sidecar records: of a duplicate, with verdict and evidence; of a rejected file, with the reason."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
     from neardup.stream.document import Verdict
 
-#: Passages that are shown, and characters of each.
+#: The most passages in a record, and the most characters of each.
 _MAX_PASSAGES, _MAX_PASSAGE_LENGTH = 5, 600
-#: Characters of each text that are looked at: an item that was made to be hard costs no more than any other.
+#: Characters of each text that are searched for passages, so that a hostile item costs no more than any other.
 _SEARCHED_CHARACTERS = 20_000
 
 
@@ -115,7 +115,7 @@ def passages(text: str, original_text: str, recipe: Recipe) -> list[dict[str, An
 def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
     """Return words, start and text of each run of grams in both texts.
 
-    Its places in the right text are left out: there may be as many as the product of both lengths.
+    Positions in the right text are left out, because there may be as many as the product of both lengths.
     """
     from neardup.text.alignment import SuffixAutomaton
 

@@ -17,12 +17,12 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _ATOM = "{http://www.w3.org/2005/Atom}"
-#: Types of text that hold markup as text.
+#: Types of text with markup in it.
 _MARKUP = ("html", "text/html", "application/xhtml+xml")
 
 
 def rss_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Give the items of an RSS feed of any version; an item without title and description is rejected."""
+    """Yield the items of an RSS feed of any version; items without title and description are rejected."""
     for where, item in xml_items(data, "item", items):
         title = _markup(item, "title", f"{_DC}title")
         body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")
@@ -33,7 +33,7 @@ def rss_items(data: bytes, items: Items) -> Iterator[Item]:
 
 
 def atom_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Give the entries of an Atom feed; the time of an entry is that of its last update."""
+    """Yield the entries of an Atom feed; the time of an entry is its last update."""
     for where, entry in xml_items(data, "entry", items):
         title = _atom_text(_child(entry, "title"))
         body = _atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary"))
@@ -62,7 +62,7 @@ def build_item(
     link: str,
     times: Iterable[str],
 ) -> Iterator[Item]:
-    """Give the item with these parts, or reject it when it has no text."""
+    """Yield the item with these parts, or reject it if it has no text."""
     raw = xml_bytes(element)
     text = join_title(title, body)
     if not text:
@@ -72,13 +72,13 @@ def build_item(
 
 
 def _namespace(element: Element) -> str:
-    """Return the namespace of an element, as it stands before names."""
+    """Return the namespace of an element, in braces, as it precedes names."""
     tag: str = element.tag
     return tag[: tag.rfind("}") + 1]
 
 
 def _child(element: Element, name: str) -> Element | None:
-    """Return the first child of that name; names without a namespace are of the element's own."""
+    """Return the first child of that name; names without a namespace are in that of the element."""
     return element.find(name if name.startswith("{") else _namespace(element) + name)
 
 
@@ -93,14 +93,14 @@ def _text(element: Element, *names: str) -> str:
 
 
 def _markup(element: Element, *names: str) -> str:
-    """Return the text of the first child of those names that has one; it may hold markup, as text or as elements."""
+    """Return the text of the first child of those names that has one, without markup, escaped or as elements."""
     found = (child for name in names if (child := _child(element, name)) is not None)
     texts = (xml_text(child) if len(child) else strip_tags(child.text or "") for child in found)
     return next(filter(None, texts), "")
 
 
 def _atom_text(element: Element | None) -> str:
-    """Return a text of Atom: plain, markup written as text, or elements."""
+    """Return a text of Atom, which is plain, escaped markup, or elements."""
     if element is None:
         return ""
     kind = element.get("type", "text").strip().lower()
@@ -113,7 +113,7 @@ def _atom_text(element: Element | None) -> str:
 
 
 def _link_of(links: Iterable[Element]) -> str:
-    """Return where the links of Atom lead: to the page, before anything else."""
+    """Return the address of the page among the links of Atom, or any other address if there is none."""
     found = {link.get("rel", "alternate"): link.get("href", "") for link in reversed(list(links))}
     return found.get("alternate", "") or next(iter(found.values()), "")
 
@@ -123,7 +123,7 @@ _EXCLUDED = {"media", "body.end", "body.head"}
 
 
 def nitf_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Give the item of a NITF file: headline and body, the id of its document, the time of its issue."""
+    """Yield the item of a NITF file: headline and body, id of the document, time of issue."""
     for where, root in xml_items(data, "nitf", items):
         title, body, times = _nitf(root)
         key = next((value for node in _elements(root, "doc-id") if (value := node.get("id-string", ""))), "")
@@ -131,7 +131,7 @@ def nitf_items(data: bytes, items: Items) -> Iterator[Item]:
 
 
 def newsml_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Give the news items of a NewsML 1 file; the text is that of all components, the time that of the revision."""
+    """Yield the news items of a NewsML 1 file, with the text of all components and the time of the revision."""
     for where, item in xml_items(data, "NewsItem", items):
         identifier = _first_element(item, "NewsIdentifier")
         key = _element_text(identifier, "PublicIdentifier") or _element_text(identifier, "NewsItemId")
@@ -154,9 +154,9 @@ def newsml_items(data: bytes, items: Items) -> Iterator[Item]:
 
 
 def g2_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Give the news items of a NewsML-G2 file, a message of many or a single one; packages and concepts have no text.
+    """Yield the news items of a NewsML-G2 file, a message or a single item, with the time of the version.
 
-    The time is that of the version.
+    Packages and concepts have no text.
     """
     for where, item in xml_items(data, "newsItem", items):
         meta = _first_element(item, "contentMeta")
@@ -185,7 +185,7 @@ def g2_items(data: bytes, items: Items) -> Iterator[Item]:
 
 
 def _inline(content: Element) -> tuple[str, str]:
-    """Return the title and body of what is inside an item: NITF, a page, or plain text."""
+    """Return title and body of the content of an item: NITF, a page, or plain text."""
     nitf = _first_element(content, "nitf")
     if nitf is not None:
         title, body, _ = _nitf(nitf)

@@ -1,4 +1,4 @@
-"""A file of news -> its items: its kind is found out, a reader of that kind reads it, what is broken is rejected."""
+"""The items of a news file: detect its kind, read it with the reader of that kind, reject broken parts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _Reader = Callable[[bytes, Items], Iterator[Item]]
 
 _SPACE = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
-#: Kinds with one item alone.
+#: Kinds of files with exactly one item.
 _SINGLE_ITEM_KINDS = frozenset({"text", "html", "json", "nitf", "xml"})
-#: Characters at the start of a page in which its title, time and address are looked for.
+#: Characters at the start of a page that are searched for its title, time and address.
 _HEAD_CHARACTERS = 1 << 17
 _ATTRIBUTE = re.compile(
     r"""([a-zA-Z:_-]{1,40})\s{0,9}=\s{0,9}(?:"([^"]{0,2000})"|'([^']{0,2000})'|([^\s"'>]{1,2000}))"""
 )
-#: What pages call their times, the last change before the first publication.
+#: Names of times in pages; the last change comes before the first publication.
 _META_TIMES = (
     "article:modified_time",
     "og:updated_time",
@@ -44,18 +44,18 @@ _META_TIMES = (
 def items_in(name: str, data: bytes) -> Items:
     """Read the items of a file.
 
-    What it holds is told by its content, and by its name's ending where that leaves it open: plain text, HTML, RSS,
-    Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines.
-    Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as Windows-1252, and a note
-    says so. No content makes it raise. An item has the time that it states, never that of its file: a file does not
-    say by being written when its news are from.
+    The content decides its kind; the suffix of its name decides if the content is ambiguous. Kinds are plain text,
+    HTML, RSS, Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of objects, or an object that wraps such a
+    list) and JSON lines. The encoding is UTF-8, UTF-16 or UTF-32, or the one that XML or a page declares; other bytes
+    are read as Windows-1252, and a note records that. No content raises an error. An item has the time that it states,
+    never the time of its file, which says nothing about the date of the news.
 
-    Raises ``InputError`` for a page or a feed, when the library that reads it is not installed.
+    Raises ``InputError`` for a page or a feed if the library that reads it is not installed.
 
     Returns
     -------
     Items
-        The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
+        The kind and the items, which are read lazily; broken parts and notes are complete once the items have ended.
     """
     encoding, begin = detect_encoding(data)
     content, damage = data[begin:], ""
@@ -71,7 +71,7 @@ def items_in(name: str, data: bytes) -> Items:
     elif is_partial_bom(content):
         found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
     elif damage and kind in _SINGLE_ITEM_KINDS:
-        # Not all of its one item is there.
+        # Its only item is incomplete.
         found.broken_parts.append(BrokenPart("the file", damage, data, is_cut_off))
     else:
         if kind == "html":
@@ -89,7 +89,7 @@ def _read(kind: Kind, content: bytes, data: bytes, damage: str, is_cut_off: bool
 
 
 def _to_utf8(data: bytes, encoding: str) -> tuple[bytes, str]:
-    """Return UTF-16 or UTF-32 as UTF-8, and what is wrong with it."""
+    """Return UTF-16 or UTF-32 as UTF-8, and the fault in it, empty if there is none."""
     try:
         return data.decode(encoding).encode(), ""
     except UnicodeError as error:
@@ -100,7 +100,7 @@ def _to_utf8(data: bytes, encoding: str) -> tuple[bytes, str]:
 
 def _text_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data:
-        # A file system may show a half-written file as full of NUL bytes.
+        # Some file systems show the unwritten part of a file as NUL bytes.
         content = data.rstrip(b"\0")
         is_cut_off = b"\0" not in content and content.decode(errors="ignore").encode() == content
         found.broken_parts.append(BrokenPart("the file", "NUL bytes, so it is no text", data, is_cut_off))
@@ -112,7 +112,7 @@ def _text_items(data: bytes, found: Items) -> Iterator[Item]:
         if is_begun and not data[: error.start].isascii():
             found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
             return
-        # Behind nothing but ASCII the last bytes may as well be a letter of another encoding.
+        # After ASCII only, the last bytes may also be a letter in another encoding.
         found.may_be_incomplete = is_begun
         text, note = decode_utf8(data)
         found.notes.append(Note("the file", note))
@@ -136,7 +136,7 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
 
 
 def _head_fields(head: str) -> tuple[str, datetime | None, str]:
-    """Return title, time and address as the head of a page states them."""
+    """Return the title, the time and the address that the head of a page states."""
     title, link, title_start = "", "", -1
     times: dict[str, str] = {}
     for tag in TagScanner(head):

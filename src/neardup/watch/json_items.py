@@ -1,4 +1,4 @@
-"""Items of JSON: objects, lists of them and JSON lines; what fields are called, and the items that they make."""
+"""Items of JSON: objects, lists of objects and JSON lines, and the names of their fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from neardup.watch.records import (
     join_title,
 )
 
-#: Names of times that only news have, asked after those of a corpus.
+#: Names of times in news only, tried after those of a corpus.
 NEWS_TIMES = (
     "versioncreated",
     "datecreated",
@@ -40,22 +40,22 @@ NEWS_TIMES = (
 )
 TITLE_NAMES = ("title", "headline")
 LINK_NAMES = ("link", "url", "uri")
-#: What may describe an item, and describes a whole feed as well.
+#: Descriptions, which a whole feed may have as well as an item.
 DESCRIPTION_NAMES = ("description", "abstract", "summary", "description_text")
-#: Fields of markup, as JSON Feed and ninjs name them.
+#: Fields of markup in JSON Feed and ninjs.
 _MARKUP_NAMES = ("content_html", "body_html", "body_xhtml")
-#: Fields that hold the text itself, in order of preference.
+#: Fields of the text itself, in order of preference.
 BODY_NAMES = (
     *(name for name in TEXT_NAMES if name not in DESCRIPTION_NAMES),
     *("content_text", "body_text", "articlebody"),
     *_MARKUP_NAMES,
 )
-#: Where the fields of an item are that are not beside its id: in Elasticsearch and in JSON:API.
+#: Objects that contain the fields of an item in Elasticsearch and in JSON:API.
 _INNER_NAMES = ("_source", "attributes")
 
 
 def item_of(value: object, raw: bytes, where: str) -> Item | BrokenPart:
-    """Return the item that a JSON value is, or why it is none."""
+    """Return the item of a JSON value, or a broken part if it is none."""
     if not isinstance(value, dict):
         return BrokenPart(where, NOT_AN_OBJECT, raw)
     fields = fields_of(value)
@@ -74,7 +74,7 @@ def item_of(value: object, raw: bytes, where: str) -> Item | BrokenPart:
 
 
 def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object by their names in lower case, its own before those of an object inside it."""
+    """Return the fields of an object by name in lower case; its own take precedence over those of an inner object."""
     fields: dict[str, Any] = {}
     for holder in (value, *(value.get(name) for name in _INNER_NAMES)):
         for name, one in holder.items() if isinstance(holder, dict) else ():
@@ -88,7 +88,7 @@ def _text_of(fields: Mapping[str, Any]) -> str:
 
 
 def first_string(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first string of these fields that is not empty."""
+    """Return the first nonempty string among these fields."""
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
@@ -98,14 +98,14 @@ def _is_id(value: object) -> bool:
     )
 
 
-#: What objects call the list of items that they are wrapped around, or a further wrapper.
+#: Names under which an object wraps a list of items, or another wrapper.
 _WRAPPER_WORDS = (
     "items articles entries documents results data hits stories docs news posts records response feed rss channel item "
     "entry"
 )
 WRAPPER_NAMES = frozenset(_WRAPPER_WORDS.split())
 _TEXT_NAMES = (*BODY_NAMES, *DESCRIPTION_NAMES, *TITLE_NAMES)
-#: Lists and wrappers inside one another.
+#: The maximum depth of nested lists and wrappers.
 MAX_DEPTH = 16
 _NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
 _PADDING = re.compile(r"[ \t\r\n\0]*")
@@ -114,9 +114,9 @@ _DECODER = json.JSONDecoder()
 
 
 def json_lines(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of JSON lines; a line that is none is rejected, and the rest goes on.
+    """Yield the items of JSON lines; an invalid line is rejected alone.
 
-    A last line without line feed that cannot be read has ended early. Memory is that of one line at a time.
+    An unreadable last line without a line feed has ended early. One line at a time is in memory.
     """
     start = number = 0
     while start < len(data):
@@ -144,7 +144,7 @@ def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> I
 
 
 def json_values(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of one object or of a list of objects; of a list that is broken, those before the fault."""
+    """Yield the items of an object or of a list of objects; of a broken list, those before the fault."""
     text, note = decode_complete(data)
     if note:
         found.notes.append(Note("the file", note))
@@ -198,10 +198,10 @@ def _items_of_list(text: str, at: int, found: Items) -> Iterator[Item]:
 
 
 def items_of(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]:
-    """Give the item that a JSON value is, or those of the lists that it is wrapped around.
+    """Yield the item of a JSON value, or the items of the lists that it wraps.
 
-    An object with a text of its own is one item, whatever lists it holds. One without is a wrapper when it holds a list
-    under one of `WRAPPER_NAMES`: its title and its description are those of a feed, and no item.
+    An object with a text of its own is one item, whatever lists it contains. Without a text, it is a wrapper if it has
+    a list under one of `WRAPPER_NAMES`: its title and its description then belong to a feed.
     """
     entries = _entries(value)
     if entries is None:
@@ -218,7 +218,7 @@ def items_of(value: object, raw: bytes, where: str, found: Items) -> Iterator[It
 
 
 def _entries(value: object, depth: int = 0) -> list[object] | None:
-    """Return what a value is wrapped around, also inside further wrappers; None for one that is no wrapper."""
+    """Return the entries that a value wraps, directly or through further wrappers; None if it is no wrapper."""
     if depth > MAX_DEPTH:
         return None
     if isinstance(value, list):
@@ -242,18 +242,18 @@ def _entries(value: object, depth: int = 0) -> list[object] | None:
         and _has_text_in(value, DESCRIPTION_NAMES)
         and not any(_has_text_in(entry, _TEXT_NAMES) for entry in wrapped)
     ):
-        # Lists of something else, in an item that has a description for its text.
+        # An item whose text is its description, with lists of something else.
         return None
     return wrapped
 
 
 def _has_text_in(value: object, names: Sequence[str]) -> bool:
-    """Return whether a value is an object with a text in one of these fields."""
+    """Return whether a value is an object with a text in one of the fields."""
     return isinstance(value, dict) and bool(first_string(fields_of(value), names).strip())
 
 
 def _ignored_lists(value: object, where: str) -> Iterator[Note]:
-    """Give a note for each list in an item that could be one of items."""
+    """Yield a note for each list in an item that may be a list of items."""
     for name, inner in sorted(fields_of(value).items()) if isinstance(value, dict) else ():
         if name not in WRAPPER_NAMES or not isinstance(inner, list):
             continue
@@ -262,17 +262,17 @@ def _ignored_lists(value: object, where: str) -> Iterator[Note]:
 
 
 def _skip_space(text: str, at: int) -> int:
-    """Where white space ends."""
+    """Return the position after white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
 def _is_cut_off(text: str, error: BaseException) -> bool:
-    """Whether JSON could not be read because it ends, rather than because of what it holds."""
+    """Return whether JSON is unreadable because it is cut off, and not because of its content."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     if error.msg.startswith("Unterminated string"):
-        # A string that is not closed runs to the end.
+        # An unclosed string runs to the end.
         return True
     blank = _PADDING.match(text, error.pos)
     if blank is not None and blank.end() == len(text):
@@ -281,7 +281,7 @@ def _is_cut_off(text: str, error: BaseException) -> bool:
 
 
 def _is_token_prefix(rest: str) -> bool:
-    """Whether the rest of a text is the begin of something that JSON knows."""
+    """Return whether the rest of a text is a prefix of a JSON token."""
     words = ("true", "false", "null", "NaN", "Infinity", "-Infinity", "-")
     return any(word.startswith(rest) for word in words) or _NUMBER_OR_ESCAPE.fullmatch(rest) is not None
 

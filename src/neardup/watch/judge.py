@@ -61,7 +61,7 @@ class BatchReader:
         return self._open_file is not None
 
     def next_batch(self, stopping: Callable[[], bool]) -> list[Task]:
-        """Return the next items to judge; none if no file has settled."""
+        """Return the next items to judge, an empty list if no file has settled."""
         tasks: list[Task] = []
         size = 0
         while (
@@ -91,13 +91,13 @@ class BatchReader:
         return done
 
     def forget_placed(self, pending: PendingFile) -> None:
-        """Note that a file is in its place."""
+        """Forget a placed file."""
         self._placer.stored_verdicts.pop(pending.origin, None)
         if self._settings.place == "move":
             self._inbox.forget_file(pending.path)
 
     def _next_pending(self) -> PendingFile | None:
-        """Return the next file that is to be judged or placed."""
+        """Return the next file to judge or place."""
         while (found := self._inbox.next_settled()) is not None:
             pending = self._pending_file(found)
             if pending is not None:
@@ -105,7 +105,7 @@ class BatchReader:
         return None
 
     def _pending_file(self, found: SettledFile) -> PendingFile | None:
-        """Read a file; None if it is not to be taken, or not now."""
+        """Read a file; return None if it is not to be judged now."""
         origin, subject = origin_of(found.path, found.stamp), f"file {found.path}"
         stored = self._placer.stored_verdicts.get(origin)
         if stored is None and self._was_judged(origin, found):

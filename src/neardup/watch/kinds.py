@@ -1,4 +1,4 @@
-"""What a file holds: told by its first bytes, and where they leave it open by its name's ending."""
+"""The kind of a file, from its first bytes, and from the suffix of its name if they are ambiguous."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 Kind = Literal["text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl"]
-#: Every kind that is told apart; ``xml`` is XML of a kind that is not read.
+#: All kinds; ``xml`` is XML of a kind that cannot be read.
 KINDS: tuple[Kind, ...] = ("text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl")
 
 _KIND_OF_SUFFIX: dict[str, Kind] = {
@@ -26,7 +26,7 @@ _KIND_OF_SUFFIX: dict[str, Kind] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-#: By the first element; an item may also be a file of its own.
+#: By the first element; a single item may also be a file.
 _KIND_OF_ROOT: dict[str, Kind] = {
     "rss": "rss",
     "rdf": "rss",
@@ -46,12 +46,12 @@ _HTML_NAMES = (
     "h2 h3 h4 h5 h6 span table ul ol li dl br hr img center font form iframe noscript blockquote pre b i em "
     "strong"
 )
-#: With one of these a page or a part of one may begin.
+#: Elements with which a page or a part of one may begin.
 _HTML_ELEMENTS = frozenset(_HTML_NAMES.split())
 _SPACE = b" \t\r\n"
-#: Characters at the start that are looked through for the first element.
+#: Bytes at the start that are searched for the first element.
 _HEAD_BYTES = 1 << 16
-#: What may stand before the first element, and the element's name.
+#: What may precede the first element, and the name of that element.
 _PROLOG = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
 _PARTIAL_TAG = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
@@ -60,14 +60,14 @@ _HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """Return the kind that a file's name promises, None when it promises none."""
+    """Return the kind that the suffix of a file's name stands for, None for other suffixes."""
     base = name.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     return _KIND_OF_SUFFIX.get(dot + last) if stem else None
 
 
 def kind_of(data: bytes, name: str) -> Kind:
-    """Return what a file holds."""
+    """Return the kind of a file."""
     name_kind = kind_of_name(name)
     start = data[:_HEAD_BYTES].lstrip(_SPACE)
     if not start:
@@ -88,7 +88,7 @@ def _json_kind(data: bytes, start: bytes, name_kind: Kind | None) -> Kind:
         return "text"
     if name_kind == "jsonl":
         return "jsonl"
-    # Several lines are JSON lines when one of the first two is an object by itself.
+    # Several lines are JSON lines if one of the first two is a complete object.
     at = len(data) - len(data.lstrip(_SPACE))
     first = data.find(b"\n", at)
     if first < 0 or _NON_SPACE.search(data, first) is None:
@@ -107,7 +107,7 @@ def _markup_kind(start: bytes, name_kind: Kind | None) -> Kind:
     prolog = _PROLOG.match(start)
     root = _ROOT.match(start, prolog.end() if prolog else 0)
     if root is None:
-        # Nothing but a declaration or the begin of a tag is here: a file that is still being written.
+        # Only a declaration or the start of a tag: the file is still being written.
         is_partial = start.startswith(b"<?xml") or (_PARTIAL_TAG.match(start) is not None and name_kind != "text")
         return "html" if name_kind == "html" else "xml" if is_partial or name_kind in _XML_KINDS else "text"
     name = root[1].decode("ascii", "replace")

@@ -26,13 +26,13 @@ class Counters:
     """The counters of a run."""
 
     def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
-        #: Files taken, items judged, and by verdict; exact ones are duplicates too.
+        #: Files read, items judged, and items by verdict; exact ones are also duplicates.
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
-        #: Files and items rejected, and items with an id that another had.
+        #: Files and items rejected, and items whose id another item had.
         self.quarantined = self.repeated_ids = 0
         self.check_s = 0.0  #: seconds spent on verdicts
-        #: Why files and items were rejected, earlier runs included, without the numbers in the reasons; at most 200
-        #: are counted separately.
+        #: Reasons of rejections with their counts, earlier runs included, without the numbers in them; at most 200 are
+        #: counted separately.
         self.reasons: Counter[str] = Counter()
         self.recent_duplicates: deque[Verdict] = deque(maxlen=_MAX_RECENT)
         self._downstream = downstream
@@ -66,13 +66,13 @@ class Counters:
 
     @property
     def rate(self) -> float:
-        """Items a second, over the last seconds."""
+        """Items per second, over the last seconds."""
         begin, items = self._samples[0]
         return (self.items - items) / max(self._clock() - begin, 0.25)
 
     @property
     def saved_s(self) -> float:
-        """Seconds that duplicates would have cost behind the watcher: the paper's P times t_p, for all items."""
+        """Seconds of downstream processing that duplicates would have cost: the paper's P times t_p, for all items."""
         return self.duplicates * self._downstream
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Counters:
 
 @dataclass(slots=True)
 class _Trouble:
-    """When a trouble began, the delay between two reminders, and the time of the next."""
+    """The start of a trouble, the delay between two reminders, and the time of the next one."""
 
     begin: float
     delay: float
@@ -148,7 +148,7 @@ class Log:
 
 
 def error_reason(error: OSError) -> str:
-    """Return what the system says of an error, without the path: no space left on device."""
+    """Return the system's message for an error, without the path, such as: no space left on device."""
     text = error.strerror or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
 

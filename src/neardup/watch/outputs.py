@@ -11,7 +11,7 @@ from contextlib import suppress
 from neardup.files import flush_folder
 from neardup.watch.names import SIDECAR_LINES, FreeNumbers, Stamp, file_stamp, numbered_path, sidecar_of, stamp_at
 
-#: What a system says that has no hard links, no more of them for this file, or none to files of others.
+#: Errors of systems without hard links, with too many of them, or without links to files of other users.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
@@ -22,7 +22,7 @@ class FileReplacedError(Exception):
 def rename_new(source: str, target: str) -> None:
     """Rename a file to a name that is free.
 
-    Where the system gives it no second name, a name that is taken between the look and the rename is overwritten.
+    On a system without hard links, a name that is taken between the check and the rename is overwritten.
 
     Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` as ``os.rename`` does.
     """
@@ -41,14 +41,14 @@ def rename_new(source: str, target: str) -> None:
 
 
 def open_file(path: str) -> int:
-    """Open a file to read it, whatever lies there by now: links are not followed, and pipes are not waited for."""
+    """Open a file for reading without following links or waiting for pipes, whatever is at the path by now."""
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def move(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
-    """Move a file to a free name; to another file system by a copy that is complete when it appears.
+    """Move a file to a free name; on another file system, by a copy that is complete when it appears.
 
-    At each moment the file is complete in one of both places, or in both.
+    At each moment the file is complete in one place or in both.
 
     Raises ``FileReplacedError`` if the file is not the one that was judged, ``FileExistsError`` if the target is taken,
     and ``OSError`` as ``os.rename`` does.
@@ -60,7 +60,7 @@ def move(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
             raise
         rename_new(source, target)
         if stamp_at(target) != stamp:
-            # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
+            # Another file took the name between the check and the rename: it goes back, to be judged.
             rename_new(target, source)
             raise FileReplacedError from None
         return
@@ -73,7 +73,7 @@ def move(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
 
 
 def link(source: str, stamp: Stamp, target: str, temporary_path: str, *, copies: bool = True) -> None:
-    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`."""
+    """Link a file to a free name, or copy it to another file system; otherwise as `move`."""
     if stamp_at(source) != stamp:
         raise FileReplacedError
     try:
@@ -86,13 +86,13 @@ def link(source: str, stamp: Stamp, target: str, temporary_path: str, *, copies:
         copy(source, stamp, target, temporary_path)
         return
     if stamp_at(target) != stamp:
-        # In the moment between the look and the link, another file took the name: it is to be judged.
+        # Another file took the name between the check and the link: it stays, to be judged.
         os.unlink(target)
         raise FileReplacedError
 
 
 def copy(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
-    """Copy a file with its times, flush it, and give it its name when it is complete. The rest is that of `move`."""
+    """Copy a file with its times, flush it, and rename it once it is complete; otherwise as `move`."""
     descriptor = open_file(source)
     try:
         with open(descriptor, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
@@ -129,7 +129,7 @@ def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool =
 
 
 def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: bool) -> None:
-    """Write a file as ``write_new`` does, flushed; one that an earlier attempt has written is good."""
+    """Write a file as ``write_new`` does, flushed; accept one that an earlier attempt has written."""
     try:
         write_new(content, target, temporary_path, flush=True)
     except FileExistsError:
@@ -141,19 +141,19 @@ def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: 
 
 
 def remove_file(path: str) -> None:
-    """Remove a file of ours, if it is there."""
+    """Remove a file that neardup wrote, if it is there."""
     try:
         os.unlink(path)
     except OSError:
         return
 
 
-#: In a folder that files go to: what is not yet complete.
+#: The folder of incomplete files in an output folder.
 _TEMPORARY_FOLDER = ".neardup"
 
 
 class OutputFolder:
-    """A folder that files go to, each under its path in the inbox."""
+    """A folder that receives files, each under its path in the inbox."""
 
     def __init__(self, root: str, tag: str) -> None:
         self.root = root
@@ -163,12 +163,12 @@ class OutputFolder:
         self._numbers = FreeNumbers()
 
     def open(self) -> None:
-        """Make the folder if it is missing, and drop what an earlier run left incomplete."""
+        """Make the folder if it is missing, and remove incomplete files of earlier runs."""
         os.makedirs(self.root, exist_ok=True)
         shutil.rmtree(self._temporary_folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove the place of work in progress, if nothing is in it."""
+        """Remove the folder of incomplete files, if it is empty."""
         for folder in (self._temporary_folder, os.path.dirname(self._temporary_folder)):
             with suppress(OSError):
                 os.rmdir(folder)
@@ -178,10 +178,9 @@ class OutputFolder:
         return os.path.join(self.root, name)
 
     def temporary_path(self) -> str:
-        """Return a path for work in progress, on the file system of the folder.
+        """Return a path for an incomplete file on the file system of the folder.
 
-        Raises ``OSError`` if the folder itself is gone: it may have been a disk that is to come back, so it is not
-        made anew.
+        Raises ``OSError`` if the folder itself is gone: it may be on a disk that comes back, so it is not made again.
         """
         if not os.path.isdir(self.root):
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
@@ -199,9 +198,9 @@ class OutputFolder:
             try:
                 os.makedirs(folder, exist_ok=True)
             except NotADirectoryError as error:
-                # A file has the name of a sub-folder: the name is taken, and another one is chosen.
+                # A file has the name of a sub-folder, so another name is needed.
                 raise FileExistsError(errno.EEXIST, "the name is taken", target) from error
-            # The names of the new folders are to last as well.
+            # The names of the new folders must reach the disk as well.
             parent = os.path.dirname(folder)
             while len(parent) >= len(self.root):
                 self._unflushed.add(parent)
@@ -210,7 +209,7 @@ class OutputFolder:
         return target
 
     def free_name(self, name: str, reserved: Collection[str]) -> str:
-        """Return the name, or with a number if a file or a sidecar has it already."""
+        """Return the name, with a number if a file or a sidecar has it already."""
         name = self._with_free_folders(name)
 
         def is_taken(number: int) -> bool:
@@ -223,7 +222,7 @@ class OutputFolder:
         return numbered_path(name, self._numbers.next_free(name, is_taken)) if is_taken(1) else name
 
     def _with_free_folders(self, name: str) -> str:
-        """Return the name with numbers on those of its sub-folders whose names are files."""
+        """Return the name with numbers on those of its sub-folders whose names belong to files."""
         folder, base = os.path.split(name)
         if not folder or os.path.isdir(self.path(folder)):
             return name
@@ -238,7 +237,7 @@ class OutputFolder:
         return os.path.join(parent, free_name, base)
 
     def flush(self) -> None:
-        """Make the disk hold the names that were given."""
+        """Flush the folders with new names to the disk."""
         for folder in self._unflushed:
             with suppress(FileNotFoundError):
                 flush_folder(folder)
@@ -246,7 +245,7 @@ class OutputFolder:
 
 
 class RecordFile:
-    """Lines of JSON that become one file."""
+    """A file of JSON lines, collected in memory until it is written."""
 
     def __init__(self, output: OutputFolder) -> None:
         self._output = output
@@ -254,11 +253,11 @@ class RecordFile:
         self._placed = False
 
     def add(self, line: bytes) -> None:
-        """Take a record."""
+        """Add a record."""
         self._lines.append(line)
 
     def place(self, name: str, *, is_resumed: bool) -> None:
-        """Write the file in its place, unless that is done; after a crash it may be there already.
+        """Write the file under a name, once; after a crash it may be there already.
 
         Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
         """

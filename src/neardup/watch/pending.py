@@ -1,4 +1,4 @@
-"""One file of the inbox: read whole or not at all, then its items and verdicts until it is placed."""
+"""One file of the inbox from its reading, complete or not at all, until it is placed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READ_BYTES = 1 << 22
 
 
 class FileChanged(Exception):
-    """A file has changed since it settled; ``stamp`` is its present stamp, None if it is gone."""
+    """A file has changed since it settled; ``stamp`` is its current stamp, None if it is gone."""
 
     def __init__(self, stamp: Stamp | None) -> None:
         super().__init__()
@@ -39,14 +39,14 @@ class FileChanged(Exception):
 class ReadFile:
     """A file that was read."""
 
-    found: SettledFile  #: which one
-    content: bytes  #: its bytes; empty for one that is too large to be read
-    kind: str  #: what it was read as
-    count: int  #: how many items it has
-    items: Iterator[Item]  #: they, in order, given once
+    found: SettledFile  #: its path and stamp
+    content: bytes  #: its bytes; empty if it is too large to be read
+    kind: str  #: its kind
+    count: int  #: the number of its items
+    items: Iterator[Item]  #: its items in order; can be read once
     broken_parts: list[BrokenPart]  #: what could not be read in it
-    notes: list[Note]  #: what was read though it is not as it ought to be
-    may_be_incomplete: bool  #: whether it may be half-written
+    notes: list[Note]  #: what was repaired or ignored in it
+    may_be_incomplete: bool  #: whether it may still be being written
 
     @property
     def is_single(self) -> bool:
@@ -55,15 +55,15 @@ class ReadFile:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether nothing in it can be judged, but something in it is broken."""
+        """Whether it has no items but broken parts."""
         return not self.count and bool(self.broken_parts)
 
 
 def read_file(root: str, found: SettledFile, content: str, largest: int) -> ReadFile:
     """Read a file and find its items.
 
-    Raises ``FileChanged`` if it is not, or no longer, what was found. Raises ``OSError``, ``NeardupError`` if it cannot
-    be read now, though perhaps later.
+    Raises ``FileChanged`` if it has changed since it was found, ``OSError`` or ``NeardupError`` if it cannot be read
+    now; a later attempt may succeed.
     """
     if found.stamp.size > largest:
         too_large = BrokenPart(
@@ -90,7 +90,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     read = items_in(printable_path(path), data)
     items = read.items
     if read.kind == "html" and content != "auto":
-        # What of a page is compared is then the recipe's to say, as in every other command.
+        # The recipe then decides which part of a page is compared, as in every other command.
         items = (replace(item, text=decode_page(item.raw)) for item in items)
     read.items = _catch_reader_errors(items, read.broken_parts)
     return read
@@ -107,7 +107,7 @@ def _catch_reader_errors(items: Iterator[Item], broken_parts: list[BrokenPart]) 
 
 
 def _read_unchanged(path: str, stamp: Stamp) -> bytes:
-    """Return the bytes of a file that is, before and after, the one that was found."""
+    """Return the bytes of a file, if its stamp is the same before and after reading."""
     try:
         handle = open_file(path)
     except OSError as error:
@@ -148,7 +148,7 @@ class StoredVerdict(NamedTuple):
 class PendingFile:
     """A file from its reading until it is placed.
 
-    ``stored_verdicts`` has the verdicts that an earlier run gave to its first items, in order.
+    ``stored_verdicts``: the verdicts of an earlier run on its first items, in order.
     """
 
     def __init__(
@@ -160,36 +160,36 @@ class PendingFile:
         self.origin = origin_of(self.path, self.stamp)
         self.name = printable_path(self.path)
         self.verdicts: list[StoredVerdict] = list(stored_verdicts)  #: on all its items so far
-        self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
-        self.is_resumed = bool(stored_verdicts)  #: whether an earlier attempt may have done a part
-        self.verdict: Verdict | None = None  #: on a file that is one item
-        self.record: dict[str, Any] | None = None  #: beside such a file, or one that is rejected
+        self.names: dict[str, str] = {}  #: the chosen names by duty; empty before the choice
+        self.is_resumed = bool(stored_verdicts)  #: whether an earlier attempt may have placed a part of it
+        self.verdict: Verdict | None = None  #: the verdict, if the file is one item
+        self.record: dict[str, Any] | None = None  #: the sidecar record of such a file, or of a rejected one
         self.judged_count = 0
         self._output_folders = output_folders
         self.records: dict[str, RecordFile] = {}
         self.evidence_file: RecordFile | None = None
 
     def stored_verdict(self, number: int) -> Verdict | None:
-        """Return the verdict that an earlier run gave to an item, from 0 on."""
+        """Return the verdict of an earlier run on an item, counted from 0; None if there is none."""
         return self.verdicts[number].verdict if number < len(self.verdicts) else None
 
     def next_item(self) -> Item | None:
-        """Give the next item; None after the last."""
+        """Return the next item, None after the last."""
         return next(self.read.items, None)
 
     def id_of(self, item: Item, number: int) -> str:
-        """Return the id of an item, counted from 1, before it is known whether the id is free."""
+        """Return the preferred id of an item, counted from 1; another item may have it."""
         if item.key:
             return item.key
         return self.name if self.read.count == 1 else f"{self.name}#{number}"
 
     @property
     def serials(self) -> list[int]:
-        """The numbers of its documents."""
+        """The serials of its documents."""
         return [stored.serial for stored in self.verdicts]
 
     def add_verdict(self, item: Item, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
-        """Take the verdict on the next item, and its serial, where it is a new one."""
+        """Add the verdict on the next item, and its serial if the verdict is new."""
         if self.judged_count == len(self.verdicts):
             self.verdicts.append(StoredVerdict(serial, verdict))
         self.judged_count += 1
@@ -217,9 +217,9 @@ class PendingFile:
         return self.records[duty]
 
     def _line(self, item: Item, verdict: Verdict) -> bytes:
-        """Return an item as a line of JSON: as it is where it is JSON, else its fields and what they were read from."""
+        """Return an item as a line of JSON: unchanged if it is JSON, else its fields and its source."""
         if self.read.kind.startswith("json"):
-            # No string of JSON holds a bare line feed, so that one between its fields is as good as a space.
+            # No string of JSON contains a bare line feed, so those between its fields may become spaces.
             return item.raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() + b"\n"
         record: dict[str, Any] = {"id": verdict.id, "title": item.title, "text": item.text}
         timestamp = None if item.timestamp is None else item.timestamp.isoformat().replace("+00:00", "Z")
@@ -227,7 +227,7 @@ class PendingFile:
         return _json({name: value for name, value in record.items() if value not in ("", None)})
 
     def preferred_names(self) -> dict[str, str]:
-        """Return the names that this file asks for, by duty."""
+        """Return the preferred names of this file, by duty."""
         if self.read.is_unreadable:
             return {QUARANTINE: self.path}
         if self.verdict is not None:

@@ -21,12 +21,12 @@ class Item:
     """One piece of news."""
 
     key: str  #: the item's own id or guid, ``""`` without one
-    #: The title, a line feed and the body; one of them where there is no other. For a page, the article alone.
+    #: The title, a line feed and the body, or one of them alone. For a page, only the article.
     text: str
     title: str  #: the title, ``""`` without one
-    timestamp: datetime | None  #: its time in UTC, as the item states it; None when it states none that can be read
-    link: str  #: where it was published, ``""`` without that
-    raw: bytes  #: the item as it can be written elsewhere: the file, the line, the object, or the element as UTF-8
+    timestamp: datetime | None  #: the time that the item states, in UTC; None without a readable one
+    link: str  #: the address of its publication, ``""`` without one
+    raw: bytes  #: the item in its own format: the file, the line, the object, or the element in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class BrokenPart:
     where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
     reason: str  #: why
     raw: bytes  #: its bytes, as far as its limits are known
-    ended_early: bool = False  #: whether the file may only be half-written, so that it is worth another try later
+    ended_early: bool = False  #: whether the file may be incomplete, so that a later attempt may succeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Note:
     """A note on something that a reader repaired or ignored."""
 
     where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
-    text: str  #: what
+    text: str  #: the note
 
 
 @dataclass(slots=True)
@@ -56,17 +56,17 @@ class Items:
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken_parts: list[BrokenPart] = field(default_factory=list)  #: what could not be read
     notes: list[Note] = field(default_factory=list)  #: what was read although it is malformed
-    #: Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
-    #: encoding, and the begin of a character in another.
+    #: Whether the file may be incomplete although all of it is readable: its last bytes are letters in one encoding,
+    #: and the start of a character in another.
     may_be_incomplete: bool = False
 
 
 def first_time(values: Iterable[object]) -> datetime | None:
-    """Return the first of some values that is a time, in UTC."""
+    """Return the first value that is a time, in UTC."""
     found = next((time for time in map(microseconds_of, values) if time is not None), None)
     return None if found is None else utc(found)
 
 
 def join_title(title: str, body: str) -> str:
-    """Return the text of an item with that title and body."""
+    """Return the text of an item with this title and body."""
     return f"{title}\n{body}" if title and body else title or body

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from neardup.stream.store import Store
     from neardup.watch.records import Item
 
-#: The most bytes of files that are searched for an item.
+#: The most bytes that are read in the search for an item.
 _MAX_READ_BYTES = 1 << 30
 
 
 def release(index: Index, store: Store, name: str, by: str) -> str:
-    """Release a stopped item, and return its file among the originals.
+    """Release a stopped item, and return the path of its file among the originals.
 
-    Its file is moved there; an item of a file of several is written to a file of its own. The return value is empty
-    where the store knows of no folders, because no watcher has filled it.
+    Its file is moved there; an item of a file with several items is written to its own file. The path is empty if the
+    store has no output folders, because no watcher has filled it.
 
-    Raises ``NeardupError`` if no such item was stopped, its text is not there any more, or its file cannot be moved;
+    Raises ``NeardupError`` if no such item was stopped, its text is no longer available, or its file cannot be moved;
     then nothing has changed.
     """
     row = store.stopped_document(name)
@@ -62,7 +62,7 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     finally:
         output.close()
     if source:
-        # The store has their content now.
+        # The index has accepted the release, so the duplicate is no longer needed.
         outputs.remove_file(source)
         outputs.remove_file(sidecar_of(source, SIDECAR))
     return target

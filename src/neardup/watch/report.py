@@ -1,4 +1,4 @@
-"""The report of a store, from its verdicts and from the files that were put where they say."""
+"""The report of a store, from its verdicts and the files in the output folders."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from neardup.pages.report import Report
     from neardup.recipe import Recipe
 
-#: So many files of one name are looked through.
+#: The most numbered files of one name that are searched.
 _MAX_NUMBERED_FILES = 20
 
 
 class PlacedItems:
-    """Finds items by what the store says of them, in the folders that they go to.
+    """Finds placed items in the output folders by their entries in the store.
 
-    What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
-    time of its file, and of a file of several items by its id.
+    Removed and changed items are not found. A duplicate is identified by its sidecar, an original by the size and the
+    time of its file, and an item of a file with several items by its id.
 
-    ``max_bytes``: Bytes that are read at most; what lies beyond is not found.
+    ``max_bytes``: the most bytes that are read; items beyond are not found.
     """
 
     def __init__(self, originals: str, duplicates: str, content: str, max_bytes: int) -> None:
@@ -57,7 +57,7 @@ class PlacedItems:
         self._files: dict[str, dict[str, Item]] = {}
 
     def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
-        """Return an item and the path of its file, empty for one of several; None where it is not there to be read."""
+        """Return an item and the path of its file, empty for an item of several; None if it is not found."""
         try:
             path, stamp = file_of(origin)
         except (ValueError, TypeError):
@@ -78,12 +78,12 @@ class PlacedItems:
         return None
 
     def _has_sidecar(self, path: str, name: str) -> bool:
-        """Return whether beside a file lies what was said of that item."""
+        """Return whether the sidecar of a file is that of the item."""
         record = json.loads(self._read(sidecar_of(path, SIDECAR)))
         return isinstance(record, dict) and record.get("id") == name
 
     def _items_by_id(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
-        """Return the items of a file that was made of originals or of duplicates, by their ids."""
+        """Return the items of a file of originals or of duplicates by their ids."""
         if path not in self._files:
             self._files[path] = {}
             with suppress(OSError, ValueError, NeardupError, RecursionError):
@@ -91,7 +91,7 @@ class PlacedItems:
                 items = [self._item_of_line(line) for line in lines]
                 names = [item.key if item is not None else "" for item in items]
                 if is_duplicate:
-                    # Ids that came twice have another name there than in the line.
+                    # A repeated id has another name in the sidecar than in the line.
                     sidecar = self._read(sidecar_of(path, SIDECAR_LINES)).splitlines()
                     names = [json.loads(line)["id"] for line in sidecar]
                 pairs = zip(names, items, strict=True)
@@ -100,7 +100,7 @@ class PlacedItems:
 
     def _item_of_line(self, line: bytes) -> Item | None:
         item, record = self._first_item("item.json", line), json.loads(line)
-        # Items of other files than JSON were written with their titles before their texts already.
+        # The texts of items that were not JSON already begin with their titles.
         if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
             return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
         return item
@@ -120,17 +120,17 @@ class PlacedItems:
 
 
 def _has_stamp(path: str, stamp: Stamp) -> bool:
-    """Return whether a file is one that was moved or copied: of the same size and time of change."""
+    """Return whether a file has the size and the time of change of a moved or copied one."""
     now = os.lstat(path)
     return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
 
 
-#: Characters in which a first line is looked for that may be a title, and those that are read for a list.
+#: The most characters of a first line that counts as a title, and the characters of a text shown in lists.
 _MAX_TITLE_LENGTH, _LEAD_LENGTH = 160, 400
 
 
 class StoredFlow:
-    """The items that a store knows, as a report shows them."""
+    """The items of a store in the form that a report takes."""
 
     def __init__(self, reader: StoreReader, placed_items: PlacedItems, content: str, max_items: int) -> None:
         self._reader, self._placed_items, self._content = reader, placed_items, content
@@ -141,15 +141,15 @@ class StoredFlow:
         found = (reader.find(name, text=False) for name in wanted if name not in known)
         older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
         self._rows = [*older, *rows]
-        #: The items, and before them the originals from before that they repeat.
+        #: The items, preceded by the earlier originals that they repeat.
         self.flow = _flow_of(self._rows, len(older))
 
     def row(self, place: int) -> StoredDocument:
-        """Return what the store holds of an item, without its text."""
+        """Return the row of an item, without its text."""
         return self._rows[place]
 
     def texts(self, places: Sequence[int]) -> dict[int, ShownDocument]:
-        """Return the texts of items that the window holds, and of others that lie where they were put."""
+        """Return the texts of items in the window, and of others that are still in the output folders."""
         found = {}
         for place in places:
             text = self._text(self._rows[place])
@@ -169,13 +169,13 @@ class StoredFlow:
         return ShownDocument(self._rows[place].id, head.strip() if feed else "", text)
 
     def releases(self) -> list[Release]:
-        """Return which of the reported items were stopped and then released by somebody, the latest first."""
+        """Return the releases of reported items, the latest first."""
         reported = {row.serial for row in self._rows[self.flow.earlier_count :]}
         found = self._reader.releases(min(reported, default=0))
         return [release for release in reversed(found) if release.serial in reported]
 
     def titles(self, places: Sequence[int]) -> dict[int, str]:
-        """Return the titles that classifiers go by, of held items."""
+        """Return the titles of items in the window, for classifiers that compare titles."""
         found = {}
         for place in places:
             held = self._reader.find(self._rows[place].id, text=True)
@@ -184,7 +184,7 @@ class StoredFlow:
         return found
 
     def words(self, places: Integers) -> dict[int, str]:
-        """Return how the texts of duplicates begin, or of what they repeat: of those that the window holds."""
+        """Return the beginnings of the texts of duplicates in the window, or else of the documents they repeat."""
         of = self.flow.keeper_rows
         own = [self._rows[place].serial for place in places.tolist()]
         others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
@@ -227,28 +227,28 @@ def format_flags(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[name]:,} {said}" for name, said in names.items() if counts.get(name))
 
 
-#: Bytes of the folders of originals and duplicates that are read.
+#: The most bytes that are read from the folders of originals and duplicates.
 _MAX_READ_BYTES = 64_000_000
-#: What the page of a report has near its top; only such a file is replaced unasked.
+#: Text near the top of a report; only a file with it is replaced without --force.
 _REPORT_MARK = b"- neardup</title>"
 _HEAD_BYTES = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreReport:
-    """A report of what a store holds."""
+    """A report of the content of a store."""
 
     store: str  #: the store; a watcher may be using it
     output: str  #: the page
-    items: int = 100_000  #: how many of the latest items are reported. Raising it takes time and memory in proportion.
-    limits: ReportLimits = field(default_factory=ReportLimits)  #: how much of them is listed
-    command: str = ""  #: what was typed
+    items: int = 100_000  #: the number of latest items reported; raising it takes time and memory in proportion
+    limits: ReportLimits = field(default_factory=ReportLimits)  #: how many entries are listed
+    command: str = ""  #: the command line
     classifier: Classifier | None = None  #: the classifier that judged, where one did
 
     def write(self, *, force: bool = False) -> Verdicts:
-        """Write the page and return what it is about: it is there as a whole or not at all.
+        """Write the page, complete or not at all, and return the reported verdicts.
 
-        Raises ``NeardupError`` if the store cannot be read, or the page not be written.
+        Raises ``NeardupError`` if the store cannot be read, or the page cannot be written.
         """
         from neardup.documents.output import OutputFile
         from neardup.pages.report_page import Section, report_page
@@ -271,19 +271,19 @@ class StoreReport:
         return stored_flow.flow
 
     def _check_output(self, folders: Mapping[str, str], *, force: bool) -> None:
-        """Refuse a page that cannot be written, or would be in the way of items."""
+        """Refuse a page that cannot be written, or lies in a folder of the watcher."""
         from neardup.documents.output import check_place
         from neardup.pages.page import check_drawing
 
         if not self.output.endswith(".html"):
             raise OutputError(f"{self.output} does not end in .html, but a report is a page: name it so")
         places = [place for name, place in folders.items() if name != "content"]
-        # A report that is made every night replaces that of the night before.
+        # A nightly report replaces the previous one.
         check_place(self.output, [*places, self.store], force or _is_report(self.output))
         check_drawing(self.output)
 
     def _recipe(self, reader: StoreReader) -> Recipe:
-        """Return the recipe by which the store's verdicts were given."""
+        """Return the recipe of the store's verdicts."""
         if self.classifier is None:
             return read_stored_recipe(reader)
         if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
@@ -322,8 +322,8 @@ class StoreReport:
                 "began. More of them with --items."
             )
         notes.append(
-            "Texts are those of items that the window still holds, and of others that still lie where they were put; "
-            "what has left is named without its text."
+            "The texts shown are those of items in the window, and of items that are still in their output folders; "
+            "other items are listed without their texts."
         )
         reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
         context = ReportContext(
@@ -335,7 +335,7 @@ class StoreReport:
             has_sweep=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
             window=reader.settings["window"],
             everything=reader.settings["against"] == "everything",
-            missing_text="The text is not there any more: it has left the window, or was taken from where it was put.",
+            missing_text="The text is no longer available: the item has left the window, and its file was moved.",
             rejected=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
@@ -347,7 +347,7 @@ class StoreReport:
 
 
 def _release_section(releases: Sequence[Release]) -> Html:
-    """Return who released which items, when, and what the verdicts on them had been."""
+    """Return the section of releases: items, by whom, when, and their former verdicts."""
     rows = [
         [
             text(one.id),
@@ -362,8 +362,8 @@ def _release_section(releases: Sequence[Release]) -> Html:
 
 
 def domain_counts(reader: StoreReader) -> DomainCounts:
-    """Return what a classifier was asked for the verdicts of a store."""
-    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("domain_counts", ()))
+    """Return the counts of pairs that a classifier judged for a store."""
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
 
 
 def _is_report(path: str) -> bool:
@@ -377,7 +377,7 @@ def _is_report(path: str) -> bool:
 def _matching(
     stored_flow: StoredFlow, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
-    """Return which of some items match each other; None where that depends on what is not there."""
+    """Return which items match each other; None if that depends on missing data."""
     from neardup.stream.document import Document
     from neardup.stream.index import matching_pairs
     from neardup.times import utc

@@ -15,7 +15,7 @@ from neardup.watch.names import is_ignored
 #: The folder in the inbox for files whose output folder is not named.
 STATE_FOLDER = ".neardup"
 PLACES = ("move", "link")
-#: Under these names the store knows the folders of its watcher, and how many files and items were rejected and why.
+#: Names in the store's state: the folders of its watcher, and the counts of rejected files and items by reason.
 FOLDERS, QUARANTINED = "folders", "quarantined"
 _DUTIES = ("originals", "duplicates", "quarantine", "done")
 
@@ -24,7 +24,7 @@ _WHERE, _WHEN = "Where files go", "When files are read"
 
 
 def _option(default: Any, values: str, help_text: str, panel: str) -> Any:
-    """Return a field that the command line has an option for: its values, what it does, and where help lists it."""
+    """Return a field with the metadata of its command-line option: values, help, and panel of the help."""
     return field(default=default, metadata={"values": values, "help": help_text, "panel": panel})
 
 
@@ -32,8 +32,8 @@ def _option(default: Any, values: str, help_text: str, panel: str) -> Any:
 class WatchSettings:
     """How a folder is watched; fields with metadata are options of the command.
 
-    Raises ``InputError``, ``OutputError`` or ``RecipeError`` if the inbox is no folder, folders lie where files would
-    go in circles, or a number is out of range.
+    Raises ``InputError``, ``OutputError`` or ``RecipeError`` if the inbox is not a folder, an output folder is watched
+    itself, or a number is out of range.
     """
 
     inbox: str
@@ -69,8 +69,8 @@ class WatchSettings:
     )
     largest: int = _option(64_000_000, "SIZE", "Reject larger files without reading them.", _WHEN)
     once: bool = _option(False, "", "Process the present files, then exit.", _WHEN)
-    content: str = "auto"  #: what of pages is taken: auto, html, tags or plain
-    downstream: float = 10.0  #: seconds that everything behind the watcher spends on an item
+    content: str = "auto"  #: what is extracted from web pages: auto (the article) or whole
+    downstream: float = 10.0  #: seconds of downstream processing per item
 
     def __post_init__(self) -> None:
         for name, minimum in (("poll", 0.05), ("settle", 0.0), ("patience", 0.0), ("downstream", 0.0)):
@@ -80,10 +80,8 @@ class WatchSettings:
         if self.place not in PLACES:
             raise RecipeError(f"--place {self.place!r} is not known; choose one of {', '.join(PLACES)}")
         if not os.path.isdir(self.inbox):
-            exists = os.path.lexists(self.inbox)
-            raise InputError(
-                f"{self.inbox} {'is no folder' if exists else 'does not exist'}: name the folder that files arrive in"
-            )
+            fault = "is not a folder" if os.path.lexists(self.inbox) else "does not exist"
+            raise InputError(f"{self.inbox} {fault}; name the folder that files arrive in")
         for name in ("duplicates", "quarantine", "done"):
             if not getattr(self, name):
                 object.__setattr__(self, name, os.path.join(self.inbox, STATE_FOLDER, name))
@@ -92,14 +90,14 @@ class WatchSettings:
             self._check(option, options)
 
     def _check(self, option: str, options: dict[str, str]) -> None:
-        """Refuse a folder that is watched itself, or that has two duties."""
+        """Refuse a folder that is watched itself, or that has two uses."""
         name = getattr(self, option)
         path, inbox = os.path.realpath(name), os.path.realpath(self.inbox)
         if os.path.lexists(path) and not os.path.isdir(path):
-            raise OutputError(f"{name} for --{option} is no folder: name one, or a new one")
+            raise OutputError(f"{name} for --{option} is not a folder; name a folder, or a new path")
         if _is_watched(path, inbox):
             raise OutputError(
-                f"{name} for --{option} lies in the inbox {self.inbox}, so what is put there would be taken again: "
+                f"{name} for --{option} lies in the inbox {self.inbox}, so its files would be judged again: "
                 "name a folder outside of it, or one whose name begins with a dot"
             )
         if path in options:
@@ -149,7 +147,7 @@ def folder_error(option: str, folder: str, error: OSError) -> OutputError:
 
 
 def _is_watched(path: str, inbox: str) -> bool:
-    """Return whether a watcher of the inbox would take files at or below this place."""
+    """Return whether a watcher of the inbox would read files at or below this path."""
     if path == inbox:
         return True
     parts = os.path.relpath(path, inbox).split(os.sep)

@@ -1,4 +1,4 @@
-"""The loop of a watched folder: scan, read, judge, place, wait; and how it waits out faults."""
+"""The loop of a watched folder: scan, read, judge, place, wait, also for faults to end."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from neardup.stream.index import Index
     from neardup.stream.store import Store
 
-#: Seconds: the longest pause before something is tried again, and between two lines on progress.
+#: Seconds: the longest pause before another attempt, and the interval of progress events.
 _MAX_PAUSE_S, _PROGRESS_INTERVAL_S = 10.0, 10.0
-#: Of the time, at most this part goes into looking.
+#: The largest share of the time that scans may take.
 _MAX_SCAN_SHARE = 0.1
 
 
@@ -44,7 +44,7 @@ class Watcher:
         self._store = store
         self._log = log
         self._stopping = False
-        # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
+        # A signal handler may call its put at any moment, where the lock of a threading.Event could deadlock.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
         self._batch_reader = BatchReader(settings, self.inbox, store, self._placer, log)
@@ -55,7 +55,7 @@ class Watcher:
         self._pause = 0.0
         self._last_progress_time = time.monotonic()
         self._last_progress_items = 0
-        #: Whether a batch is in pending that is not yet judged, placed and noted.
+        #: Whether a batch is not yet judged, placed and recorded.
         self._has_batch = False
 
     def stop(self) -> None:
@@ -64,9 +64,9 @@ class Watcher:
         self._wakeups.put(None)
 
     def run(self) -> Counters:
-        """Watch until `stop` is called, or with ``once`` until all is taken that is there; return what was done.
+        """Watch until `stop` is called, or with ``once`` until all present files are judged; return the counters.
 
-        Raises ``NeardupError`` if a folder cannot be made; with ``once``, at the first trouble that a longer run
+        Raises ``NeardupError`` if a folder cannot be made; with ``once``, also at the first fault, which a longer run
         would wait out.
         """
         self._placer.open()
@@ -82,7 +82,7 @@ class Watcher:
         return self.counters
 
     def _store_folders(self) -> None:
-        """Write to the store what its report needs: the output folders, and the counts of rejected records."""
+        """Store the output folders and restore the counts of rejections, for reports."""
         names = ("inbox", "originals", "duplicates", "quarantine", "done")
         folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
@@ -164,7 +164,7 @@ class Watcher:
                 self.inbox.retry_with_backoff(pending.path, _MAX_PAUSE_S)
         self._placer.unmovable = []
         if any(pending.read.broken_parts for pending in pending_files):
-            # The files lie where they were put; their count alone is no reason to stop.
+            # The files are in their places; a lost count is no reason to stop.
             with suppress(StoreError):
                 self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.sample_rate()
@@ -182,7 +182,7 @@ class Watcher:
         self._sleep(self._pause)
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, unless the watcher is to stop."""
+        """Wait, unless the watcher is stopping."""
         if not self._stopping:
             with suppress(Empty):
                 self._wakeups.get(timeout=max(seconds, 0.0))
@@ -226,7 +226,7 @@ class Watcher:
         if self._has_batch or self._batch_reader.is_open or self.inbox.waiting_count:
             return False
         try:
-            # What came while the last files were judged is taken as well.
+            # Files that arrived while the last ones were judged are judged as well.
             return not self.inbox.scan().new
         except OSError:
             return True
@@ -254,7 +254,7 @@ def _fault_sentence(error: Exception) -> str:
     return f"{where} cannot be written: {error_reason(error)}"
 
 
-#: Events that the panel shows by itself.
+#: Events that the panel shows in its rows.
 _PANEL_EVENTS = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
 
 
@@ -285,7 +285,7 @@ class Panel:
         self._live.__exit__(kind, error, at)
 
     def show_event(self, event: str, fields: dict[str, Any]) -> None:
-        """Show an event above the panel, if it is none that the panel shows."""
+        """Show an event above the panel, unless its rows show it."""
         from rich.text import Text
 
         if event not in _PANEL_EVENTS:
@@ -310,7 +310,7 @@ class Panel:
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
             rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
-        held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
+        held = f"{statistics.window_documents:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", format_balance(counters))
         for place, verdict in enumerate(reversed(counters.recent_duplicates)):

@@ -1,8 +1,8 @@
-"""XML as feeds have it: names of characters from HTML, a bare ``&`` and control characters are put right as text.
+"""XML as it occurs in feeds: entities of HTML, a bare ``&`` and control characters are repaired as text.
 
-What is not well-formed besides is rejected. libxml2's own recovery does not serve: it drops a bare ``&`` or ``<``, and
-where a tag is not closed it puts the items that follow into each other. Every pattern here takes time in proportion to
-the text.
+Other XML that is not well-formed is rejected. The recovery of libxml2 is no substitute: it drops a bare ``&`` or ``<``,
+and after an unclosed tag it nests the following items in each other. Every pattern here takes time in proportion to the
+text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from neardup.watch.records import ENDED_EARLY, BrokenPart, Items, Note
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-#: How the namespaces of RSS 0.90, 1.0 and 2.0 begin, where there are any.
+#: Prefixes of the namespaces of RSS 0.90, 1.0 and 2.0.
 RSS = (
     "http://purl.org/rss/",
     "http://my.netscape.com/",
@@ -42,22 +42,22 @@ _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 
 
 def replace_html_entities(text: str) -> str:
-    """Return XML with HTML's names of characters as those characters."""
+    """Replace the entities of HTML in XML by their characters."""
     return _REFERENCE.sub(lambda match: _html_character(match) or match[0], text)
 
 
 def repair_references(text: str) -> str:
-    """Return XML with HTML's names of characters as those characters, and what is no reference as text."""
+    """Replace the entities of HTML in XML by their characters, and escape everything else that is no reference."""
     return _REFERENCE.sub(_repaired_reference, text)
 
 
 def replace_control_characters(text: str) -> str:
-    """Return XML without the control characters that it may not hold; a space takes the place of each."""
+    """Replace each control character that XML does not allow by a space."""
     return _CONTROL_CHARACTER.sub(" ", text)
 
 
 def _html_character(match: re.Match[str]) -> str:
-    """Return the character that HTML has for a name; empty where it has none, or XML has one as well."""
+    """Return the escaped character of an HTML entity; empty for unknown entities and for those of XML."""
     name = match["name"]
     return "" if name is None or name in _XML_NAMES else escape(html5.get(f"{name};", ""))
 
@@ -73,7 +73,7 @@ def _repaired_reference(match: re.Match[str]) -> str:
 
 
 _DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
-#: What may stand before the first element, and a document type behind it.
+#: What may precede the first element, and a document type after it.
 _PROLOG = r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
 _QUOTED = r""""[^"]*+"|'[^']*+'"""
 _DOCTYPE = re.compile(
@@ -85,7 +85,7 @@ _OPEN_DOCTYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(rf"{_PROLOG}<({NAME})(?=[\s/>])", re.DOTALL)
 _SKIPPED_ELEMENTS = {"script", "style", "head", "title"}
 _INLINE_NAMES = "lang pronounce person org location money num chron event function virtloc copyrite"
-#: What NITF has inside a line, besides the elements of HTML.
+#: Inline elements of NITF and HTML.
 _INLINE_ELEMENTS = INLINE | frozenset(_INLINE_NAMES.split())
 
 
@@ -115,9 +115,9 @@ def _parser() -> Any:
 
 
 def check_xml() -> None:
-    """Refuse feeds where the library that reads them is not installed.
+    """Check that the library that reads feeds is installed.
 
-    Raises ``InputError``, saying how to get it.
+    Raises ``InputError`` with the command that installs it.
     """
     _etree()
 
@@ -133,21 +133,21 @@ def namespace_of(name: str) -> str:
 
 
 def root_name(data: bytes) -> str:
-    """Return the name of a file's first element, with its prefix; empty where not even that is whole."""
+    """Return the name of the first element of a file, with its prefix; empty if that is incomplete."""
     found = _ROOT.match(_without_doctype(decode_feed(data)[0])[0])
     return found[1] if found else ""
 
 
 def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Element]]:
-    """Give each item of a file with its place.
+    """Yield each item of a file with its position.
 
-    ``name``: What the elements are called that are items. Those inside another item, and those of modules, are none.
+    ``name``: the name of the elements that are items, except inside another item, or in the namespace of a module.
     """
     text, note = decode_feed(data)
     if note:
         found.notes.append(Note("the file", note))
     text, had_doctype = _without_doctype(text)
-    # A document type may have brought the names of HTML; that of RSS 0.91 does.
+    # A document type may define the entities of HTML, as that of RSS 0.91 does.
     root, fault = _parse(replace_html_entities(text) if had_doctype else text)
     if root is None:
         text = repair_references(replace_control_characters(text))
@@ -161,7 +161,7 @@ def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Eleme
 
 
 def _without_doctype(text: str) -> tuple[str, bool]:
-    """Return a text without what it declares, and whether it had a document type; lines keep their numbers."""
+    """Return a text without XML declaration and document type, and whether it had one; line numbers stay the same."""
     declared = _DECLARATION.match(text)
     if declared is not None:
         text = declared[1] + text[declared.end() :]
@@ -172,7 +172,7 @@ def _without_doctype(text: str) -> tuple[str, bool]:
 
 
 def _parse(text: str) -> tuple[Element | None, str]:
-    """Return the root of XML; or None, and why it is not well-formed."""
+    """Return the root of XML; or None, and the reason why it is not well-formed."""
     if _OPEN_DOCTYPE.match(text):
         return None, "not well-formed XML (a document type that does not end)"
     etree = _etree()
@@ -184,7 +184,7 @@ def _parse(text: str) -> tuple[Element | None, str]:
 
 
 def _item_elements(root: Element, name: str) -> list[Element]:
-    """Return the items: of the namespace of the root, of RSS or of none; where there are none, of any."""
+    """Return the items in the namespace of the root, of RSS or of none; without such items, those of any namespace."""
     found = [
         element for element in root.iter(f"{{*}}{name}") if next(element.iterancestors(f"{{*}}{name}"), None) is None
     ]
@@ -198,7 +198,7 @@ def _item_elements(root: Element, name: str) -> list[Element]:
 
 
 def _has_end_tag(text: str) -> bool:
-    """Return whether the end of the first element is there."""
+    """Return whether the first element is closed."""
     root = _ROOT.match(text)
     return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
 
@@ -208,7 +208,7 @@ def _bytes(text: str) -> bytes:
 
 
 def xml_text(element: Element, excluded: Collection[str] = ()) -> str:
-    """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out."""
+    """Return the text of an element with its blocks as lines, without scripts, styles and heads of pages."""
     parts: list[str] = []
     stack: list[tuple[Element, bool]] = [(element, False)]
     while stack:
@@ -232,6 +232,6 @@ def _on_one_line(text: str | None) -> str:
 
 
 def xml_bytes(element: Element) -> bytes:
-    """Return an element as XML of its own, in UTF-8."""
+    """Return an element as an XML document in UTF-8."""
     written: bytes = _etree().tostring(element, encoding="utf-8", with_tail=False)
     return written

@@ -1,110 +1,111 @@
 "use strict";
-// Texts beside each other come from the server as markup, in which they are escaped; all else enters as text nodes, and
-// the policy of the server refuses any other way.
+// The two texts come from the server as markup, in which they are escaped. Everything else enters as text nodes; the
+// server's policy refuses other markup.
 (() => {
   const markup = trustedTypes.createPolicy("pair", { createHTML: (html) => html });
   const KEYS = { s: "same", y: "same", d: "different", n: "different", u: "unsure", k: "skip", z: "undo" };
-  // So soon after a pair appears nobody has read it: a key that comes then was meant for the one before.
-  const TOO_SOON_MS = 200;
-  const SOON_MS = 300;
+  // Nobody reads a pair in so short a time: an earlier key was meant for the previous pair.
+  const MIN_READING_MS = 200;
+  const WAITING_NOTE_MS = 300;
 
-  const one = (id) => document.getElementById(id);
+  const byId = (id) => document.getElementById(id);
   const numbers = new Intl.NumberFormat("en");
   let labeller = new URLSearchParams(location.search).get("labeller");
   let state = null;
   let busy = false;
   let appeared = 0;
 
-  // The token is worth nothing any more.
+  // The token in the address is used up.
   history.replaceState(null, "", labeller ? "?labeller=" + encodeURIComponent(labeller) : "/");
 
   function element(tag, name, text) {
-    const made = document.createElement(tag);
-    if (name) made.className = name;
-    if (text !== undefined) made.textContent = text;
-    return made;
+    const node = document.createElement(tag);
+    if (name) node.className = name;
+    if (text !== undefined) node.textContent = text;
+    return node;
   }
 
-  function words(count, noun) {
+  function countOf(count, noun) {
     return numbers.format(count) + " " + noun + (count === 1 ? "" : "s");
   }
 
-  async function ask(path, sent) {
-    let answer;
+  async function request(path, body) {
+    let response;
     try {
-      answer = await fetch(path, {
+      response = await fetch(path, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(sent),
+        body: JSON.stringify(body),
       });
     } catch {
-      throw new Error("neardup cannot be reached: it has ended, or this machine slept. No label is lost; start it again and open its new link.");
+      throw new Error("neardup does not respond: it has ended, or this machine was asleep. No label is lost; start it again and open its new link.");
     }
-    if (!(answer.headers.get("Content-Type") || "").startsWith("application/json")) throw new Error(await answer.text());
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error);
-    return found;
+    const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
+    if (!isJson) throw new Error(await response.text());
+    const content = await response.json();
+    if (!response.ok) throw new Error(content.error);
+    return content;
   }
 
-  async function act(path, sent) {
+  async function update(path, body) {
     if (busy) return;
     busy = true;
-    delete one("keys").dataset.ready;
-    lock();
-    const slow = setTimeout(() => { one("waiting").hidden = false; one("texts").hidden = true; }, SOON_MS);
+    delete byId("keys").dataset.ready;
+    updateButtons();
+    const slow = setTimeout(() => { byId("waiting").hidden = false; byId("texts").hidden = true; }, WAITING_NOTE_MS);
     try {
-      show(await ask(path, sent));
-      alarm("");
+      show(await request(path, body));
+      showAlarm("");
     } catch (error) {
-      one("texts").hidden = !(state && state.pair);
-      alarm(error.message);
+      byId("texts").hidden = !(state && state.pair);
+      showAlarm(error.message);
     } finally {
       clearTimeout(slow);
-      one("waiting").hidden = true;
+      byId("waiting").hidden = true;
       busy = false;
-      lock();
-      setTimeout(() => { if (!busy) one("keys").dataset.ready = "yes"; }, TOO_SOON_MS);
+      updateButtons();
+      setTimeout(() => { if (!busy) byId("keys").dataset.ready = "yes"; }, MIN_READING_MS);
     }
   }
 
-  function alarm(text) {
-    one("alarm").textContent = text;
-    one("alarm").hidden = !text;
+  function showAlarm(text) {
+    byId("alarm").textContent = text;
+    byId("alarm").hidden = !text;
   }
 
-  function lock() {
-    const able = state && state.pair && !busy;
-    for (const button of one("keys").querySelectorAll("button")) {
-      button.disabled = button.dataset.answer === "undo" ? busy || !state || !state.labeller : !able;
+  function updateButtons() {
+    const canAnswer = state && state.pair && !busy;
+    for (const button of byId("keys").querySelectorAll("button")) {
+      button.disabled = button.dataset.answer === "undo" ? busy || !state || !state.labeller : !canAnswer;
     }
   }
 
-  // What the page shows
+  // Display
 
-  function show(found) {
-    state = found;
-    one("question").textContent = found.heading;
-    one("asking").hidden = found.labeller !== null;
-    document.querySelector("footer").hidden = found.labeller === null;
-    if (found.labeller === null) {
-      one("texts").hidden = one("done").hidden = true;
-      one("name").value = found.suggested;
-      one("name").select();
+  function show(content) {
+    state = content;
+    byId("question").textContent = content.heading;
+    byId("asking").hidden = content.labeller !== null;
+    document.querySelector("footer").hidden = content.labeller === null;
+    if (content.labeller === null) {
+      byId("texts").hidden = byId("done").hidden = true;
+      byId("name").value = content.suggested;
+      byId("name").select();
       return;
     }
-    labeller = found.labeller;
+    labeller = content.labeller;
     history.replaceState(null, "", "?labeller=" + encodeURIComponent(labeller));
-    document.title = "neardup: " + found.heading;
-    one("labeller").textContent = labeller;
-    showProgress(found.progress);
-    showFacts(found.facts);
-    showBefore(found.before);
-    one("texts").hidden = !found.pair;
-    one("done").hidden = !!found.pair;
-    if (found.pair) one("texts").innerHTML = markup.createHTML(found.pair.html);
-    else showDone(found.progress);
+    document.title = "neardup: " + content.heading;
+    byId("labeller").textContent = labeller;
+    showProgress(content.progress);
+    showFacts(content.facts);
+    showLastAnswer(content.before);
+    byId("texts").hidden = !content.pair;
+    byId("done").hidden = !!content.pair;
+    if (content.pair) byId("texts").innerHTML = markup.createHTML(content.pair.html);
+    else showDone(content.progress);
     scrollTo(0, 0);
-    one("main").focus({ preventScroll: true });
+    byId("main").focus({ preventScroll: true });
     appeared = performance.now();
   }
 
@@ -114,102 +115,102 @@
     const parts = [same + " same", different + " different"];
     if (unsure) parts.push(unsure + " unsure");
     if (progress.skipped) parts.push(progress.skipped + " skipped");
-    let text = all ? words(all, "pair") + " judged: " + parts.join(" · ") : "no pair judged yet";
+    let text = all ? countOf(all, "pair") + " judged: " + parts.join(" · ") : "no pair judged yet";
     if (progress.goal !== null) text += " · " + progress.given + " of " + progress.goal;
     if (progress.left !== null) text += " · " + numbers.format(progress.left) + " to go";
-    one("counts").textContent = text;
+    byId("counts").textContent = text;
     const whole = progress.left !== null ? all + progress.left : all;
     for (const [name, count] of Object.entries(progress.mine)) {
-      one("meter").querySelector("." + name).style.width = (whole ? (100 * count) / whole : 0) + "%";
+      byId("meter").querySelector("." + name).style.width = (whole ? (100 * count) / whole : 0) + "%";
     }
   }
 
   function showFacts(facts) {
-    one("facts").replaceChildren(...facts.map((fact) => {
+    byId("facts").replaceChildren(...facts.map((fact) => {
       const box = element("div");
       box.title = fact.meaning;
       box.append(element("dt", "", fact.name), element("dd", "", fact.value));
       return box;
     }));
-    // Where nothing hovers, there is no other place for them.
-    one("meanings").replaceChildren(...facts.flatMap((fact) => [
+    // Touch screens have no tooltips, so the help lists the meanings, too.
+    byId("meanings").replaceChildren(...facts.flatMap((fact) => [
       element("dt", "", fact.name), element("dd", "", fact.meaning),
     ]));
-    one("meanings").hidden = !facts.length;
+    byId("meanings").hidden = !facts.length;
   }
 
-  function showBefore(before) {
-    const line = one("before");
+  function showLastAnswer(before) {
+    const line = byId("before");
     line.replaceChildren();
     line.classList.remove("new");
     if (!before) return;
     void line.offsetWidth;
     line.classList.add("new");
-    if (before.nothing) return line.append("There is nothing left to take back.");
-    if (before.behind) return line.append("Not taken: that pair was judged in another window. This is the present one.");
-    if (before.undone) return line.append("Taken back: ", element("b", "", before.undone), ". Judge it again.");
-    if (before.answer === "skip") return line.append("Put aside.");
+    if (before.nothing) return line.append("There is no answer left to undo.");
+    if (before.behind) return line.append("Not stored: that pair was judged in another window. This is the current one.");
+    if (before.undone) return line.append("Undone: ", element("b", "", before.undone), ". Judge it again.");
+    if (before.answer === "skip") return line.append("Skipped.");
     line.append("Last answer: ", element("b", "", before.answer));
-    for (const said of before.says) {
+    for (const note of before.says) {
       line.append(" · ");
-      const agrees = said.same === (before.answer === "same");
-      const kind = said.same === null || before.answer === "unsure" ? "" : agrees ? "agrees" : "objects";
-      line.append(element("span", kind, said.words));
+      const agrees = note.same === (before.answer === "same");
+      const kind = note.same === null || before.answer === "unsure" ? "" : agrees ? "agrees" : "objects";
+      line.append(element("span", kind, note.words));
     }
     if (before.reason) line.append(" (" + before.reason + ")");
   }
 
   function showDone(progress) {
-    const [title, what] = one("done").querySelectorAll("h1, .what");
+    const [title, what] = byId("done").querySelectorAll("h1, .what");
     const enough = progress.goal !== null && progress.given >= progress.goal;
-    title.textContent = enough ? "That was the last one of " + progress.goal : "There is nothing left to ask";
-    what.textContent = "Every label is in the store. Finish ends the program in the terminal; this window can be closed then.";
+    title.textContent = enough ? "That was the last of " + progress.goal : "No pair is left";
+    what.textContent = "Every label is in the store. Finish ends the program in the terminal; then you can close this window.";
   }
 
   function foldOrUnfold() {
-    const folds = [...one("texts").querySelectorAll("details")];
+    const folds = [...byId("texts").querySelectorAll("details")];
     const opened = folds.every((fold) => fold.open);
     for (const fold of folds) fold.open = !opened;
   }
 
-  // What is done
+  // Actions
 
-  function answer(given) {
-    if (given === "undo") return act("/api/undo", { labeller });
-    if (!state || !state.pair || !one("keys").dataset.ready) return undefined;
+  function answer(choice) {
+    if (choice === "undo") return update("/api/undo", { labeller });
+    if (!state || !state.pair || !byId("keys").dataset.ready) return undefined;
     const seconds = (performance.now() - appeared) / 1000;
-    return act("/api/answer", { labeller, pair: state.pair.ids, answer: given, seconds });
+    return update("/api/answer", { labeller, pair: state.pair.ids, answer: choice, seconds });
   }
 
   async function finish() {
     if (busy || !state || state.pair) return;
     busy = true;
     try {
-      const { ended } = await ask("/api/finish", { labeller });
-      one("done").replaceChildren(
+      const { ended } = await request("/api/finish", { labeller });
+      byId("done").replaceChildren(
         element("h1", "", "Thank you"),
-        element("p", "", ended ? "neardup has ended; this window can be closed." : "Others are still labelling; this window can be closed."),
+        element("p", "", ended ? "neardup has ended; you can close this window." : "Others are still labelling; you can close this window."),
       );
       state = null;
     } catch (error) {
-      alarm(error.message);
+      showAlarm(error.message);
     } finally {
       busy = false;
-      lock();
+      updateButtons();
     }
   }
 
-  function letter(event) {
-    // Keyboards of other scripts have no such letters; then their places count.
+  function keyOf(event) {
+    // Keyboards of other scripts lack these letters, so the position of the key counts.
     const key = event.key.length === 1 && event.key > "\u007f" && event.code.startsWith("Key") ? event.code.slice(3) : event.key;
     return key.length === 1 ? key.toLowerCase() : key;
   }
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
-    if (one("help").open || event.target.closest("input, textarea, select")) return;
-    const key = letter(event);
-    if (key === "?") one("help").showModal();
+    if (byId("help").open || event.target.closest("input, textarea, select")) return;
+    const key = keyOf(event);
+    if (key === "?") byId("help").showModal();
     else if (!state || state.labeller === null) return;
     else if (key in KEYS) answer(KEYS[key]);
     else if (key === "Enter" && !state.pair && event.target.tagName !== "BUTTON") finish();
@@ -218,21 +219,21 @@
     event.preventDefault();
   });
 
-  for (const button of one("keys").querySelectorAll("button")) {
+  for (const button of byId("keys").querySelectorAll("button")) {
     button.addEventListener("click", () => {
-      // A button that keeps the focus would be pressed again by the space that scrolls.
+      // The space key, which scrolls, would press a focused button again.
       button.blur();
       answer(button.dataset.answer);
     });
   }
-  one("back").addEventListener("click", () => answer("undo"));
-  one("finish").addEventListener("click", finish);
-  one("help-button").addEventListener("click", () => one("help").showModal());
-  one("asking").addEventListener("submit", (event) => {
+  byId("back").addEventListener("click", () => answer("undo"));
+  byId("finish").addEventListener("click", finish);
+  byId("help-button").addEventListener("click", () => byId("help").showModal());
+  byId("asking").addEventListener("submit", (event) => {
     event.preventDefault();
-    labeller = one("name").value;
-    act("/api/state", { labeller });
+    labeller = byId("name").value;
+    update("/api/state", { labeller });
   });
 
-  act("/api/state", { labeller });
+  update("/api/state", { labeller });
 })();

@@ -1,4 +1,4 @@
-"""Labels into tables and out of them, and labels of another corpus."""
+"""Import and export of labels, labels of another corpus, and the reader of documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labelling_room import TEXTS, Room, material_of
+from labelling_room import TEXTS, Room, reader_of
 from sentences import says
 
 from neardup.documents import corpus_of
@@ -25,7 +25,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 def fill(room: Room) -> None:
-    said = [
+    answers = [
         ("a1", "a2", "anna", "same"),
         ("a1", "a2", "bob", "same"),
         ("b1", "b2", "anna", "different"),
@@ -35,11 +35,11 @@ def fill(room: Room) -> None:
         ("a1", "b1", "bob", "unsure"),
     ]
     room.store.record(
-        [Judgement((one, other), name, answer, "spread", 0.25, 4.5, time=1e9) for one, other, name, answer in said]
+        [Judgement((one, other), name, answer, "spread", 0.25, 4.5, time=1e9) for one, other, name, answer in answers]
     )
 
 
-def test_an_export_is_what_comparing_reads(room: Room, tmp_path: Path) -> None:
+def test_an_export_is_read_as_labels(room: Room, tmp_path: Path) -> None:
     fill(room)
     out = tmp_path / "labels.csv"
     assert export(room.store, out) == Exported(2, 1, 1)
@@ -50,7 +50,7 @@ def test_an_export_is_what_comparing_reads(room: Room, tmp_path: Path) -> None:
     assert (direct.duplicates, direct.different_pairs) == (1, 1)
 
 
-def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -> None:
+def test_an_export_of_each_label_is_imported_into_another_store(room: Room, tmp_path: Path) -> None:
     fill(room)
     out = tmp_path / "each.csv"
     assert export(room.store, out, each=True).rows == 7
@@ -59,42 +59,37 @@ def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -
         "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
     ]
     with Room(tmp_path / "other.db") as other:
-        assert import_answers(other.known, read_answers(out)) == Imported(7, 0, 0, 0, 0)
+        assert import_answers(other.index, read_answers(out)) == Imported(7, 0, 0, 0, 0)
         assert other.store.labels == room.store.labels
-        assert import_answers(other.known, read_answers(out)) == Imported(0, 7, 0, 0, 0)
-        # A table is not what somebody did last.
+        assert import_answers(other.index, read_answers(out)) == Imported(0, 7, 0, 0, 0)
+        # Imported answers cannot be undone.
         assert other.store.undo("anna") is None
-        assert other.known.check() == []
+        assert other.index.check() == []
 
 
-def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
+def test_an_import_keeps_stored_answers_and_counts_empty_ones(room: Room, tmp_path: Path) -> None:
     fill(room)
     table = tmp_path / "given.tsv"
-    table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\n")
-    assert import_answers(room.known, read_answers(table, labeller="anna")) == Imported(1, 1, 1, 1, 0)
+    table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\na1\tc2\t \nb1\tc2\t?\n")
+    assert import_answers(room.index, read_answers(table, labeller="anna")) == Imported(2, 1, 1, 1, empty=1)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
-
-
-def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
-    table = tmp_path / "given.csv"
-    table.write_text("id1,id2,label\na1,a2,\nb1,b2,?\na1,c1, \nzz,yy,\na2,a1,1\n")
-    assert import_answers(room.known, read_answers(table, labeller="anna")) == Imported(2, 0, 0, 0, empty=3)
-    assert room.store.labels == {("b1", "b2"): {"anna": "unsure"}, ("a1", "a2"): {"anna": "same"}}
+    assert room.store.labels["b1", "c2"] == {"anna": "unsure"}
+    assert ("a1", "c2") not in room.store.labels
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("id1,id2,label\na1,a2,3\n", ("line 2", "label '3'", "no answer")),
-        ("id1,id2,label\na1,,1\n", ("line 2", "no two ids")),
-        ("id1,id2,label\na1,a1,1\n", ("line 2", "no two ids")),
-        ("id1,id2,label\na1,a2,1\na2,a1,0\n", ("line 3", "anna says different", "a1 and a2", "same before")),
+        ("id1,id2,label\na1,,1\n", ("line 2", "does not have two ids")),
+        ("id1,id2,label\na1,a1,1\n", ("line 2", "does not have two ids")),
+        ("id1,id2,label\na1,a2,1\na2,a1,0\n", ("line 3", "anna has two answers", "a1 and a2", "same and different")),
         ("id1,id2,kind\na1,a2,1\n", ("two ids", "a label")),
         ("id1\na1\n", ("two ids", "a label")),
     ],
 )
-def test_a_table_that_is_not_understood_changes_nothing(
+def test_an_unusable_table_is_refused_and_changes_nothing(
     room: Room, tmp_path: Path, text: str, message: tuple[str, ...]
 ) -> None:
     table = tmp_path / "given.csv"
@@ -105,7 +100,7 @@ def test_a_table_that_is_not_understood_changes_nothing(
     assert room.store.labels == {}
 
 
-def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
+def test_a_table_without_labellers_needs_a_name(tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,1\n")
     with pytest.raises(InputError, match="name the labeller with --labeller NAME"):
@@ -114,35 +109,28 @@ def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
         read_answers(table, labeller="\t")
 
 
-def test_labels_of_another_corpus_are_refused(room: Room) -> None:
-    fill(room)
-    with pytest.raises(StoreError) as caught:
-        LabelIndex(room.store, material_of({"x": "one", "y": "two"})).check()
-    assert says(caught.value, "none is of this corpus", "this corpus", "no document 'a1'")
-
-
-def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
+def test_labels_of_changed_texts_are_refused_or_bring_a_note(room: Room) -> None:
+    assert room.index.check() == []
     for name in ("anna", "bob"):
         while room.session.state(name)["pair"]:
             room.session.answer(name, tuple(room.session.state(name)["pair"]["ids"]), "same")
     changed = {name: f"{text} And more." if name != "a2" else text for name, text in TEXTS.items()}
     with pytest.raises(StoreError) as caught:
-        LabelIndex(room.store, material_of(changed)).check()
-    assert says(caught.value, "of the 6 documents", "5 have a different text")
-    (note,) = LabelIndex(room.store, material_of(TEXTS | {"c2": "another"})).check()
+        LabelIndex(room.store, reader_of(changed)).check()
+    assert says(caught.value, "of the 6 documents", "5 have another text")
+    with pytest.raises(StoreError) as caught:
+        LabelIndex(room.store, reader_of({"x": "one", "y": "two"})).check()
+    assert says(caught.value, "none is of this corpus", "no document 'a1'")
+    (note,) = LabelIndex(room.store, reader_of(TEXTS | {"c2": "another"})).check()
     assert note.startswith("1 of the 6 documents")
     fewer = {name: text for name, text in TEXTS.items() if name != "c2"}
-    known = LabelIndex(room.store, material_of(fewer))
-    (note,) = known.check()
+    index = LabelIndex(room.store, reader_of(fewer))
+    (note,) = index.check()
     assert note.startswith("1 of the 5 labelled pairs")
-    assert (known.missing, len(known.answers)) == (1, 4)
+    assert (index.missing, len(index.answers)) == (1, 4)
 
 
-def test_an_empty_store_fits_every_corpus(room: Room) -> None:
-    assert room.known.check() == []
-
-
-def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
+def test_documents_are_found_by_the_text_of_their_ids(tmp_path: Path) -> None:
     numbers = DocumentReader.from_corpus(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
     assert [numbers.position(name) for name in ("10", "30", "010", "1e1", "x", "-1", "99999999999999999999", "")] == [
         1,
@@ -167,6 +155,6 @@ def test_titles_come_from_their_column() -> None:
     assert DocumentReader.from_corpus(corpus_of(["x"])).document(0).title == ""
 
 
-def test_pages_are_shown_as_their_texts() -> None:
+def test_pages_are_shown_as_text() -> None:
     page = "<html><body><p>One <b>two</b></p><script>x()</script></body></html>"
     assert DocumentReader.from_corpus(corpus_of([page]), content="tags").document(0).text.split() == ["One", "two"]

@@ -1,4 +1,4 @@
-"""The page's server: who may ask it, what it answers, and that it is the store that counts."""
+"""The server of the page: access, checks of requests, answers in the store, undo, goals, its end."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def test_a_link_opens_the_page_once(service: LabelServer) -> None:
     assert again.status == 403
     assert "set-cookie" not in again.headers
     assert b"<p>A link to this page works only once;" in again.body
-    # Who is in already may follow the old link.
+    # A browser with a cookie may follow a used link.
     assert browser.get(service.first_link.removeprefix(browser.home)).status == 200
 
 
-def test_nothing_is_said_without_a_cookie(service: LabelServer) -> None:
+def test_requests_without_a_cookie_are_refused(service: LabelServer) -> None:
     stranger, liar = Browser(service.port), Browser(service.port)
     liar.cookie = 'neardup-00000000=nonsense; broken="; ;=='
     for path in ("/", "/page.js", "/page.css", "/?token=", "/?token=nonsense", "/?token=%ff", "/api/state"):
@@ -75,7 +75,7 @@ def test_nothing_is_said_without_a_cookie(service: LabelServer) -> None:
     assert liar.post("/api/state", {}).status == 403
 
 
-def test_every_answer_forbids_what_the_page_does_not_need(service: LabelServer, browser: Browser) -> None:
+def test_every_reply_has_the_security_headers(service: LabelServer, browser: Browser) -> None:
     replies = [browser.get(path) for path in ("/", "/page.js", "/page.css", "/nothing")] + [
         Browser(service.port).get("/")
     ]
@@ -120,7 +120,7 @@ def test_other_pages_cannot_answer(browser: Browser, room: Room) -> None:
     assert room.store.labels == {}
 
 
-def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
+def test_request_bodies_are_checked(browser: Browser, room: Room) -> None:
     pair = ask(browser, "/api/state")["pair"]["ids"]
     right = {"labeller": "anna", "pair": pair, "answer": "same"}
     seconds = ["1" + "0" * 400, "7" * 5_000, "1e400", "NaN", "-Infinity", "-1", "true", '"7"', "[1]"]
@@ -146,16 +146,10 @@ def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
     assert room.store.labels == {}
 
 
-def test_ids_that_no_document_has_are_behind(browser: Browser, room: Room) -> None:
-    for pair in [["\ud800", "a1"], ["a1\x00", "a2"], ["a" * 30_000, "a2"]]:
-        assert ask(browser, "/api/answer", pair=pair, answer="same")["before"] == {"behind": True}
-    assert room.store.labels == {}
-
-
 def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, room: Room) -> None:
     first = ask(browser, "/api/state")
-    # Nothing is said of the similarity, or of why the pair is asked, before the judgement.
-    assert not [told for told in ("jaccard", "0.5", "random") if told in json.dumps(first)]
+    # Similarity and reason stay secret before the judgement.
+    assert not any(words in json.dumps(first) for words in ("jaccard", "0.5", "random"))
     assert first["pair"]["ids"] == ["a1", "a2"]
     assert first["progress"] == {
         "mine": {"same": 0, "different": 0, "unsure": 0},
@@ -164,31 +158,32 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
         "goal": None,
         "left": len(PAIRS),
     }
-    told = answer(browser, "same")
+    state = answer(browser, "same")
     assert majority_labels(room.store.path) == [("a1", "a2", 1)]
-    assert told["pair"]["ids"] == ["b1", "b2"]
-    assert told["before"] == {
+    assert state["pair"]["ids"] == ["b1", "b2"]
+    assert state["before"] == {
         "answer": "same",
         "says": [{"words": "similarity 0.50 by jaccard(words:3)", "same": None}],
         "reason": "drawn at random",
     }
-    (kept,) = room.store.judgements()
-    assert (kept.reason, kept.similarity, kept.seconds) == ("sample", 0.5, 2.5)
-    assert kept.checksums == (room.known.material.text_checksum(0), room.known.material.text_checksum(1))
+    (judgement,) = room.store.judgements()
+    assert (judgement.reason, judgement.similarity, judgement.seconds) == ("sample", 0.5, 2.5)
+    assert judgement.checksums == (room.index.reader.text_checksum(0), room.index.reader.text_checksum(1))
 
 
-def test_an_answer_to_another_pair_is_not_taken(browser: Browser, room: Room) -> None:
-    told = ask(browser, "/api/answer", pair=["b1", "b2"], answer="same")
-    assert (told["before"], told["pair"]["ids"]) == ({"behind": True}, ["a1", "a2"])
+def test_an_answer_to_another_pair_is_not_stored(browser: Browser, room: Room) -> None:
+    for pair in (["b1", "b2"], ["\ud800", "a1"], ["a1\x00", "a2"], ["a" * 30_000, "a2"]):
+        state = ask(browser, "/api/answer", pair=pair, answer="same")
+        assert (state["before"], state["pair"]["ids"]) == ({"behind": True}, ["a1", "a2"])
     assert room.store.labels == {}
     assert "behind" not in ask(browser, "/api/answer", pair=["a1", "a2"], answer="same")["before"]
-    # The same key once more, from a second window.
-    told = ask(browser, "/api/answer", pair=["a1", "a2"], answer="different")
-    assert (told["before"], told["pair"]["ids"]) == ({"behind": True}, ["b1", "b2"])
+    # The same key again, from a second window.
+    state = ask(browser, "/api/answer", pair=["a1", "a2"], answer="different")
+    assert (state["before"], state["pair"]["ids"]) == ({"behind": True}, ["b1", "b2"])
     assert room.store.labels == {("a1", "a2"): {"anna": "same"}}
 
 
-def test_undo_asks_the_same_pair_again(browser: Browser, room: Room) -> None:
+def test_undo_shows_the_same_pair_again(browser: Browser, room: Room) -> None:
     assert ask(browser, "/api/undo")["before"] == {"nothing": True}
     answer(browser, "same")
     answer(browser, "skip")
@@ -200,7 +195,7 @@ def test_undo_asks_the_same_pair_again(browser: Browser, room: Room) -> None:
     assert room.store.labels == {}
 
 
-def test_what_is_put_aside_is_asked_in_the_end(browser: Browser) -> None:
+def test_skipped_pairs_come_last(browser: Browser) -> None:
     asked = [answer(browser, "skip")["pair"]["ids"]]
     asked += [answer(browser, "different")["pair"]["ids"] for _ in range(len(PAIRS) - 1)]
     assert asked == [[*sorted(pair)] for pair in (*PAIRS[1:], PAIRS[0])]
@@ -209,45 +204,36 @@ def test_what_is_put_aside_is_asked_in_the_end(browser: Browser) -> None:
     assert last["progress"]["left"] == 0
 
 
-def test_two_labellers_are_kept_apart_and_told_how_far_they_agree(
+def test_two_labellers_have_their_own_answers_and_their_agreement(
     service: LabelServer, browser: Browser, room: Room
 ) -> None:
     other = Browser(service.port)
     assert other.enter(service.link(service._access.new_token())).status == 200
     for mine, theirs in (("same", "same"), ("different", "same"), ("unsure", "same")):
         answer(browser, mine)
-        told = answer(other, theirs, labeller="bob")
-    assert told["labeller"] == "bob"
-    assert told["facts"] == [
-        {"name": "with anna", "value": "κ 0.00 (2 shared)", "meaning": told["facts"][0]["meaning"]}
+        state = answer(other, theirs, labeller="bob")
+    assert state["labeller"] == "bob"
+    assert state["facts"] == [
+        {"name": "with anna", "value": "κ 0.00 (2 shared)", "meaning": state["facts"][0]["meaning"]}
     ]
     assert room.store.labels["b1", "b2"] == {"anna": "different", "bob": "same"}
     assert ask(browser, "/api/undo")["before"] == {"undone": "unsure"}
     assert len(room.store.labels["c1", "c2"]) == 1
 
 
-def test_a_new_start_asks_the_same_pair(tmp_path: Path) -> None:
-    path = tmp_path / "labels.db"
-    with Room(path) as room, LabelServer(room.session) as service:
-        browser = Browser(service.port)
-        browser.enter(service.first_link)
-        answer(browser, "same")
-        answer(browser, "skip")
-    with Room(path, pairs=PAIRS[::-1]) as room:
-        # Another order would begin elsewhere.
-        assert room.session.state("bob")["pair"]["ids"] == ["b1", "c1"]
-        assert room.session.state("anna")["pair"]["ids"] == ["c1", "c2"]
-
-
-def test_a_pair_that_is_not_one_of_these_is_forgotten(tmp_path: Path) -> None:
+def test_a_new_session_starts_with_the_open_pair_if_it_has_it(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
     with Room(path) as room:
-        room.session.state("anna")
+        for answer in ("same", "skip"):
+            room.session.answer("anna", tuple(room.session.state("anna")["pair"]["ids"]), answer)
+    with Room(path, pairs=PAIRS[::-1]) as room:
+        assert room.session.state("bob")["pair"]["ids"] == ["b1", "c1"]
+        assert room.session.state("anna")["pair"]["ids"] == ["c1", "c2"]
     with Room(path, pairs=PAIRS[3:]) as room:
         assert room.session.state("anna")["pair"]["ids"] == ["a1", "b1"]
 
 
-def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: Path) -> None:
+def test_a_goal_ends_the_questions_and_the_last_labeller_ends_the_session(tmp_path: Path) -> None:
     with Room(tmp_path / "labels.db", goal=2, labeller="anna") as room, LabelServer(room.session) as service:
         browser = Browser(service.port)
         browser.enter(service.first_link)
@@ -264,9 +250,9 @@ def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: P
 
 
 def test_without_a_name_the_page_asks_for_one(browser: Browser) -> None:
-    told = browser.post("/api/state", {}).json
-    assert told["labeller"] is None
-    assert isinstance(told["suggested"], str)
+    state = browser.post("/api/state", {}).json
+    assert state["labeller"] is None
+    assert isinstance(state["suggested"], str)
 
 
 def test_serving_ends_with_the_session(room: Room) -> None:
@@ -278,7 +264,7 @@ def test_serving_ends_with_the_session(room: Room) -> None:
         time.sleep(0.01)
     port = int(links[0].split(":")[2].split("/")[0])
     for _ in range(3):
-        # Each link that was used brings another one.
+        # Each used link brings another one.
         assert Browser(port).enter(links[-1]).status == 200
     assert len(set(links)) == 4
     room.session.state("anna")
@@ -287,14 +273,14 @@ def test_serving_ends_with_the_session(room: Room) -> None:
     assert not thread.is_alive()
 
 
-def test_a_port_that_is_taken_is_refused_in_a_sentence(service: LabelServer, room: Room) -> None:
+def test_a_port_in_use_is_refused(service: LabelServer, room: Room) -> None:
     other = LabelServer(room.session, port=service.port)
     with pytest.raises(OutputError, match=f"port {service.port} is in use"), other:
         pass
 
 
 @pytest.mark.parametrize("name", ["fastapi", "uvicorn"])
-def test_what_is_not_installed_is_said_in_a_sentence(room: Room, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_missing_packages_are_named(room: Room, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NeardupError, match=rf"{name}.*'neardup\[label\]'"):
         LabelServer(room.session)

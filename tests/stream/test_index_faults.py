@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
-from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, examples, said
+from streaming import DAY, FOX, HOUR, NOON, RECIPES, TEXTS, SetClock, examples, id_similarities, plain_verdict
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
@@ -23,15 +23,13 @@ from neardup.search import window as window_module
 from neardup.search import window_index
 from neardup.stream.store import Store
 
-FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
-
 
 class Step(NamedTuple):
     """A document, how many hours later it is than the one before, whether its id was there before, and what fails."""
 
     text: str
     hours: int
-    again: bool
+    repeats_id: bool
     fails: str
 
 
@@ -61,39 +59,39 @@ def _small_generations() -> Iterator[None]:
 class Connection:
     """The connection of a store, where one statement fails."""
 
-    def __init__(self, real: sqlite3.Connection, fails: str) -> None:
-        self.real, self.fails = real, fails
+    def __init__(self, connection: sqlite3.Connection, fails: str) -> None:
+        self.connection, self.fails = connection, fails
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
+        return getattr(self.connection, name)
 
     def execute(self, statement: str, *values: Any) -> Any:
         if statement == "COMMIT" and self.fails == "after":
-            self.real.execute(statement)
+            self.connection.execute(statement)
             self.fails = ""
             raise KeyboardInterrupt
         if statement == "COMMIT" and self.fails == "commit":
             self.fails = ""
             raise sqlite3.OperationalError("disk I/O error")
-        return self.real.execute(statement, *values)
+        return self.connection.execute(statement, *values)
 
     def executemany(self, statement: str, values: Any) -> Any:
         if self.fails == "write":
             self.fails = ""
             raise sqlite3.OperationalError("database or disk is full")
-        return self.real.executemany(statement, values)
+        return self.connection.executemany(statement, values)
 
 
 @contextlib.contextmanager
 def failing(store: Store | None, fails: str) -> Iterator[None]:
     """Have the next write of a store fail: while it writes, at its end, or just after it."""
     assert store is not None
-    real = store._connection
-    store._connection = Connection(real, fails)  # type: ignore[assignment]
+    connection = store._connection
+    store._connection = Connection(connection, fails)  # type: ignore[assignment]
     try:
         yield
     finally:
-        store._connection = real
+        store._connection = connection
 
 
 def ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
@@ -110,13 +108,13 @@ def add(index: nd.Index, documents: Sequence[nd.Document], fails: str = "") -> l
         if fails == "after":
             # They were stored when it failed, so they have their verdicts.
             found = [index.verdict_of(document.id) for document in documents]
-            return [said(verdict) for verdict in found if verdict is not None]
-    return [said(verdict) for verdict in index.add_many(documents)]
+            return [plain_verdict(verdict) for verdict in found if verdict is not None]
+    return [plain_verdict(verdict) for verdict in index.add_many(documents)]
 
 
 @settings(max_examples=examples(120))
 @given(STREAMS, st.sampled_from(["words", "edit"]), st.sampled_from(["originals", "everything"]), st.data())
-def test_memory_and_store_say_the_same_whatever_fails(
+def test_memory_and_store_agree_after_every_failure(
     stream: list[Step], recipe: str, against: str, data: st.DataObject
 ) -> None:
     clock = SetClock(NOON + 10_000 * HOUR)
@@ -137,7 +135,7 @@ def test_memory_and_store_say_the_same_whatever_fails(
                 documents.append(nd.Document(f"d{number}", step.text, now))
                 number += 1
             alive = list(twin)
-            if steps[0].again and alive:
+            if steps[0].repeats_id and alive:
                 name = alive[size % len(alive)]
                 for index in (plain, durable):
                     with pytest.raises(InputError, match="already has a verdict"):
@@ -147,13 +145,13 @@ def test_memory_and_store_say_the_same_whatever_fails(
                 found = add(index, documents, fails)
                 if not counts:
                     pairs = zip(expected, found, strict=True)
-                    expected = [wanted._replace(counts=other.counts) for wanted, other in pairs]
+                    expected = [expected_verdict._replace(counts=other.counts) for expected_verdict, other in pairs]
                 assert found == expected
                 assert ids(index, twin) == sorted(twin)
                 assert all(index.verdict_of(name) is not None for name in index)
-                assert asked(index.query(documents[0].text)) == twin.query(documents[0].text)
-            assert plain.statistics._replace(bytes=0, segments=0, held=0) == durable.statistics._replace(
-                bytes=0, segments=0, held=0
+                assert id_similarities(index.query(documents[0].text)) == twin.query(documents[0].text)
+            assert plain.statistics._replace(bytes=0, segments=0, window_documents=0) == durable.statistics._replace(
+                bytes=0, segments=0, window_documents=0
             )
             if data.draw(st.integers(0, 3)) == 0:
                 durable.close()
@@ -161,7 +159,7 @@ def test_memory_and_store_say_the_same_whatever_fails(
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path, durable: bool) -> None:
+def test_a_confirmed_id_keeps_its_verdict_while_it_is_in_the_window(tmp_path: Path, durable: bool) -> None:
     clock = SetClock(NOON + 90 * DAY)
 
     def document(name: str, hours: int) -> nd.Document:
@@ -172,16 +170,16 @@ def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path,
         assert flags == ["", "ahead", ""]
         with pytest.raises(InputError, match="'A' already has a verdict"):
             index.add(document("A", 203))
-        given = index.verdict_of("A")
-        assert given is not None
-        assert given.flag == "ahead"
+        verdict = index.verdict_of("A")
+        assert verdict is not None
+        assert verdict.flag == "ahead"
         assert index.add(document("D", 226)).flag == "ahead"
-        assert index.verdict_of("A") == given
+        assert index.verdict_of("A") == verdict
         assert index.add(document("E", 249)).flag == ""
         assert list(index) == ["D"]
 
 
-def test_a_document_that_waits_still_waits_after_a_restart(tmp_path: Path) -> None:
+def test_a_document_ahead_still_waits_after_a_restart(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"now": SetClock(NOON + 90 * DAY), "path": tmp_path / "news.db"}
     texts = {0: "oil", 25: FOX, 26: "rain", 51: f"{FOX} again {FOX}"}
     with nd.Index(**settings) as index:
@@ -194,7 +192,7 @@ def test_a_document_that_waits_still_waits_after_a_restart(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("fails", ["write", "commit"])
-def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
+def test_a_document_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
     clock = SetClock(NOON + 90 * DAY)
     index = nd.Index(now=clock, path=tmp_path / "news.db")
     before = [nd.Document(f"b{i}", f"{i} {i}a {i}b {i}c {i}d {i}e", NOON + i) for i in range(20)]
@@ -209,15 +207,17 @@ def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails
     index.close()
 
 
-def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_is_returned_if_only_the_deletion_of_texts_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SetClock(NOON + 90 * DAY)
     with nd.Index(now=clock, path=tmp_path / "news.db") as index:
         index.add(nd.Document("a", FOX, NOON))
         index.add(nd.Document("b", FOX[::-1], NOON + 20 * HOUR))
         with monkeypatch.context() as broken:
             broken.setattr(index.store, "forget", lambda *_: (_ for _ in ()).throw(StoreError("full")))
-            given = index.add(nd.Document("c", FOX, NOON + 40 * HOUR))
-        assert (given.kind, given) == ("original", index.verdict_of("c"))
+            verdict = index.add(nd.Document("c", FOX, NOON + 40 * HOUR))
+        assert (verdict.kind, verdict) == ("original", index.verdict_of("c"))
         assert list(index) == ["b", "c"]
     with nd.Index(now=clock, path=tmp_path / "news.db") as index:
         assert list(index) == ["b", "c"]
@@ -225,33 +225,33 @@ def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("fails", ["", "commit"])
-def test_questions_are_answered_while_the_disk_works(tmp_path: Path, fails: str) -> None:
-    begun, goes_on = threading.Event(), threading.Event()
+def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str) -> None:
+    is_writing, may_continue = threading.Event(), threading.Event()
 
     class AheadDocument(Connection):
         def execute(self, statement: str, *values: Any) -> Any:
             if statement == "COMMIT":
-                begun.set()
-                assert goes_on.wait(60)
+                is_writing.set()
+                assert may_continue.wait(60)
             return super().execute(statement, *values)
 
     documents = [nd.Document("a", FOX), nd.Document("b", "Oil prices rose in early trading on Monday after a storm")]
     with nd.Index(window=None, path=tmp_path / "news.db") as index, ThreadPoolExecutor(2) as threads:
         index.add(documents[0])
         assert index.store is not None
-        real = index.store._connection
-        index.store._connection = AheadDocument(real, fails)  # type: ignore[assignment]
+        connection = index.store._connection
+        index.store._connection = AheadDocument(connection, fails)  # type: ignore[assignment]
         adding = threads.submit(index.add, documents[1])
         try:
-            assert begun.wait(60)
+            assert is_writing.wait(60)
             (checked,) = threads.submit(index.check, [nd.Document("c", f"{FOX} today")]).result(60)
             assert checked.of == "a"
             assert threads.submit(index.query, FOX).result(60)[0].id == "a"
             assert not adding.done()
         finally:
-            goes_on.set()
+            may_continue.set()
         assert isinstance(adding.exception(60), StoreError if fails else type(None))
-        index.store._connection = real
+        index.store._connection = connection
         assert list(index) == (["a"] if fails else ["a", "b"])
         assert (index.verdict_of("b") is None) == bool(fails)
         if fails:

@@ -1,4 +1,4 @@
-"""What a service asks of an index: what would be said of a document, what was said of it before, forgetting it."""
+"""Changes of an index besides additions: check, forget, replace, release; and what a store keeps for them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import pytest
 from flow_classifiers import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, said
+from streaming import DAY, EDITED, FOX, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, plain_verdict
 
 import neardup as nd
-from neardup.errors import RecipeError, StoreError, UnknownDocument
+from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
 from neardup.stream.store import Store, StoreReader, text_digest
 
-FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
-EDITED = f"{FOX} today"
 TIMES = st.one_of(st.none(), st.integers(NOON - 3 * DAY, NOON + 3 * DAY))
-CHOICES: list[dict[str, Any]] = [{}, {"window": 10}, {"against": "everything"}, {"second_step": "edit >= 0.5"}]
+FORGET_CHOICES: list[dict[str, Any]] = [{}, {"window": 10}, {"against": "everything"}, {"second_step": "edit >= 0.5"}]
 
 
 def store_of(index: nd.Index) -> Store:
@@ -35,29 +33,31 @@ def store_of(index: nd.Index) -> Store:
     st.sampled_from(["originals", "everything"]),
     st.lists(st.tuples(TEXTS, TIMES), min_size=1, max_size=10),
 )
-def test_a_check_says_what_adding_says(recipe: str, window: str, against: str, stream: list[tuple[str, Any]]) -> None:
+def test_a_check_returns_the_verdict_of_an_addition(
+    recipe: str, window: str, against: str, stream: list[tuple[str, Any]]
+) -> None:
     arrived = documents([text for text, _ in stream], [time for _, time in stream])
     choices: dict[str, Any] = {"window": window, "against": against, "now": SetClock()}
     with nd.Index(RECIPES[recipe], **choices) as index, nd.Index(RECIPES[recipe], **choices) as other:
         for at, document in enumerate(arrived):
             checked = index.check(arrived[at:])
             verdict = index.add(document)
-            assert said(checked[0]) == said(verdict)
+            assert plain_verdict(checked[0]) == plain_verdict(verdict)
             # Whatever is checked leaves no trace.
-            assert said(other.add(document)) == said(verdict)
+            assert plain_verdict(other.add(document)) == plain_verdict(verdict)
 
 
-def test_checked_documents_do_not_meet_each_other() -> None:
+def test_checked_documents_are_not_compared_with_each_other() -> None:
     with nd.Index(now=SetClock()) as index:
         found = index.check([nd.Document("a", FOX), nd.Document("b", FOX)])
         assert [one.kind for one in found] == ["original", "original"]
         assert len(index) == 0
-        assert index.statistics.arrived == 0
+        assert index.statistics.documents == 0
 
 
 @pytest.mark.parametrize("durable", [False, True])
-@pytest.mark.parametrize("choices", CHOICES, ids=str)
-def test_what_is_forgotten_can_come_again(choices: dict[str, Any], durable: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("choices", FORGET_CHOICES, ids=str)
+def test_a_forgotten_document_may_be_added_again(choices: dict[str, Any], durable: bool, tmp_path: Path) -> None:
     options = choices | {"now": SetClock(NOON + HOUR), "path": tmp_path / "news.db" if durable else None}
     with nd.Index(**options) as index:
         index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60), nd.Document("c", "", NOON)])
@@ -70,7 +70,7 @@ def test_what_is_forgotten_can_come_again(choices: dict[str, Any], durable: bool
         verdict = index.add(nd.Document("a", FOX, NOON + 180))
         assert verdict.of == (repeated or "d")
         counts = index.statistics
-        assert (counts.arrived, counts.originals + counts.duplicates, counts.undecidable) == (3, 3, 0)
+        assert (counts.documents, counts.originals + counts.duplicates, counts.undecidable) == (3, 3, 0)
         with pytest.raises(UnknownDocument, match="'c' has a verdict"):
             index.forget("c")
     if durable:
@@ -80,7 +80,7 @@ def test_what_is_forgotten_can_come_again(choices: dict[str, Any], durable: bool
             assert index.statistics._replace(bytes=0, segments=0) == counts._replace(bytes=0, segments=0)
 
 
-def test_a_window_without_what_was_forgotten_comes_back_after_a_restart(tmp_path: Path) -> None:
+def test_a_forgotten_document_stays_forgotten_after_a_restart(tmp_path: Path) -> None:
     options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + 5 * DAY)}
     with nd.Index(**options) as index:
         index.add(nd.Document("a", FOX, NOON))
@@ -92,14 +92,14 @@ def test_a_window_without_what_was_forgotten_comes_back_after_a_restart(tmp_path
         assert index.add(nd.Document("far", "something else entirely, some words", NOON + 120)).kind == "original"
 
 
-def test_a_store_that_keeps_texts_knows_a_text_again_and_gives_it_back(tmp_path: Path) -> None:
+def test_a_store_with_texts_returns_and_recognizes_them(tmp_path: Path) -> None:
     options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + HOUR), "keep_texts": True}
     with nd.Index(**options) as index:
         index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])
         store = store_of(index)
-        known = store.judged_documents(["a", "b", "nobody", "\ud800"])
-        assert {name: one.digest for name, one in known.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
-        assert known["b"].verdict == index.verdict_of("b")
+        judged = store.judged_documents(["a", "b", "nobody", "\ud800"])
+        assert {name: one.digest for name, one in judged.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
+        assert judged["b"].verdict == index.verdict_of("b")
         assert store.stopped_text("b") == (EDITED, "")
         assert store.stopped_text("a") is None
         assert store.ids_with_words(["FARMER", "today"], 10, 100) == ["b"]
@@ -113,7 +113,7 @@ def test_a_store_that_keeps_texts_knows_a_text_again_and_gives_it_back(tmp_path:
         assert reader.judged_documents(["b"])["b"].digest == text_digest(EDITED)
 
 
-def test_texts_of_duplicates_leave_with_the_window_and_their_digests_stay(tmp_path: Path) -> None:
+def test_texts_of_duplicates_expire_and_their_digests_stay(tmp_path: Path) -> None:
     with nd.Index(path=tmp_path / "news.db", window=2, keep_texts=True) as index:
         index.add_many([nd.Document(f"{n}", FOX) for n in range(2)])
         index.add_many([nd.Document(f"x{n}", f"other words number {n} of a text that is new") for n in range(300)])
@@ -125,7 +125,7 @@ def test_texts_of_duplicates_leave_with_the_window_and_their_digests_stay(tmp_pa
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_kept_text_that_is_not_what_was_written_is_refused(tmp_path: Path) -> None:
+def test_a_changed_kept_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
     with nd.Index(path=path, keep_texts=True) as index:
         index.add_many([nd.Document("a", FOX), nd.Document("b", FOX)])
@@ -141,14 +141,14 @@ def test_a_kept_text_that_is_not_what_was_written_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_document_takes_the_place_of_another(durable: bool, tmp_path: Path) -> None:
+def test_a_document_replaces_another(durable: bool, tmp_path: Path) -> None:
     options: dict[str, Any] = {"now": SetClock(NOON + HOUR), "path": tmp_path / "news.db" if durable else None}
     with nd.Index(**options) as index:
         index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", "other words of another text", NOON)])
         # It is not compared with what it replaces.
         assert index.replace(nd.Document("a", EDITED, NOON + 60)).kind == "original"
         assert index.replace(nd.Document("b", f"{FOX} tomorrow", NOON + 120)).of == "a"
-        assert (index.statistics.arrived, index.statistics.duplicates, sorted(index)) == (2, 1, ["a"])
+        assert (index.statistics.documents, index.statistics.duplicates, sorted(index)) == (2, 1, ["a"])
         with pytest.raises(UnknownDocument, match="none can be replaced"):
             index.replace(nd.Document("c", FOX))
     if durable:
@@ -157,9 +157,7 @@ def test_a_document_takes_the_place_of_another(durable: bool, tmp_path: Path) ->
             assert index.query(FOX)[0].id == "a"
 
 
-def test_a_replacement_that_cannot_be_written_leaves_all_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replacement_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + HOUR)) as index:
         before = index.add(nd.Document("a", FOX, NOON))
         with monkeypatch.context() as broken:
@@ -169,17 +167,95 @@ def test_a_replacement_that_cannot_be_written_leaves_all_as_it_was(
             with pytest.raises(StoreError):
                 index.replace(nd.Document("a", "other words of another text", NOON + 60))
         assert index.verdict_of("a") == before
-        assert (index.text_of("a"), index.query(FOX)[0].id, index.statistics.arrived) == (FOX, "a", 1)
+        assert (index.text_of("a"), index.query(FOX)[0].id, index.statistics.documents) == (FOX, "a", 1)
         assert index.add(nd.Document("b", EDITED, NOON + 120)).of == "a"
 
 
-def test_texts_are_kept_in_stores_only() -> None:
+def test_keep_texts_needs_a_store() -> None:
     with pytest.raises(RecipeError, match="keep_texts is for an index with a store"):
         nd.Index(keep_texts=True)
 
 
-def test_a_title_is_kept_where_a_classifier_goes_by_titles(tmp_path: Path) -> None:
+def test_titles_are_kept_for_classifiers_that_compare_titles(tmp_path: Path) -> None:
     learned = make_classifier("jaccard(words:2), title", bias=3.0)
     with nd.Index(classifier=learned, path=tmp_path / "news.db", keep_texts=True) as index:
         index.add_many([nd.Document("a", FOX, title="One"), nd.Document("b", FOX, title="Two")])
         assert store_of(index).stopped_text("b") == (FOX, "Two")
+
+
+RELEASE_CHOICES: list[dict[str, Any]] = [
+    {},
+    {"window": None},
+    {"window": 10},
+    {"window": "24h", "window_by": "hour"},
+    {"against": "everything"},
+    {"second_step": "edit >= 0.5"},
+    {"classifier": make_classifier("sets", bias=1.0)},
+]
+
+
+def filled(index: nd.Index) -> None:
+    index.add(nd.Document("a", FOX, NOON))
+    assert index.add(nd.Document("b", EDITED, NOON + 60)).of == "a"
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("choices", RELEASE_CHOICES, ids=str)
+def test_a_released_document_is_an_original_and_its_copies_are_stopped(
+    choices: dict[str, Any], durable: bool, tmp_path: Path
+) -> None:
+    options = choices | {"now": SetClock(NOON + HOUR), "path": tmp_path / "news.db" if durable else None}
+    with nd.Index(**options) as index:
+        filled(index)
+        verdict = index.release(nd.Document("b", EDITED), by="ann")
+        assert (verdict.kind, verdict.of, index.verdict_of("b")) == ("original", None, verdict)
+        assert (index.statistics.originals, index.statistics.duplicates, index.statistics.documents) == (2, 0, 2)
+        assert list(index) == ["a", "b"]
+        with pytest.raises(InputError, match="already has a verdict"):
+            index.add(nd.Document("b", FOX, NOON + 61))
+        if not durable:
+            assert index.add(nd.Document("c", EDITED, NOON + 120)).of == "b"
+    if durable:
+        with nd.Index(**options) as index:
+            assert list(index) == ["a", "b"]
+            assert index.verdict_of("b") == verdict
+            assert index.statistics.duplicates == 0
+            assert index.add(nd.Document("c", EDITED, NOON + 120)).of == "b"
+
+
+def test_the_store_records_who_released_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    with nd.Index(path=path, now=SetClock(NOON + HOUR)) as index:
+        filled(index)
+        index.release(nd.Document("b", EDITED), by="ann")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        ((id, by, kind, of, similarity),) = connection.execute("SELECT id, by, kind, of, similarity FROM released")
+        assert (id, by, kind, of) == ("b", "ann", "near", "a")
+        assert similarity > 0.85
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_kept_text_need_not_be_passed_to_release() -> None:
+    with nd.Index(against="everything", second_step="edit >= 0.5", now=SetClock(NOON + HOUR)) as index:
+        filled(index)
+        assert index.release("b").kind == "original"
+    with nd.Index(now=SetClock(NOON + HOUR)) as index:
+        filled(index)
+        with pytest.raises(InputError, match="text of 'b' is not kept"):
+            index.release("b")
+        for name in ("a", "nobody"):
+            with pytest.raises(UnknownDocument, match=f"'{name}' was stopped"):
+                index.release(name)
+
+
+def test_a_release_that_cannot_be_stored_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + HOUR)) as index:
+        filled(index)
+        with monkeypatch.context() as broken:
+            broken.setattr(index.store, "record", lambda *_, **__: (_ for _ in ()).throw(StoreError("full")))
+            with pytest.raises(StoreError, match="full"):
+                index.release(nd.Document("b", EDITED))
+        assert list(index) == ["a"]
+        assert index.add(nd.Document("c", EDITED, NOON + 61)).of == "a"
+        index.release(nd.Document("b", EDITED))
+        assert index.add(nd.Document("d", EDITED, NOON + 62)).of == "b"

@@ -1,0 +1,270 @@
+"""The pool of pairs, and the order in which queues ask them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from labelling_room import PAIRS, Room
+from paths import SAMPLE
+
+from neardup.classifier.classifier import parse_candidate_rule
+from neardup.classifier.vector import Vector
+from neardup.documents import corpus_of
+from neardup.errors import InputError, RecipeError
+from neardup.labelling.index import LabelIndex
+from neardup.labelling.queue import (
+    REASON_CYCLE,
+    SPREAD_LABELS,
+    STRATA,
+    ActiveLearningQueue,
+    Fact,
+    PairModel,
+    Pool,
+    Question,
+    build_pool,
+    decided_pairs,
+    strata_of,
+)
+from neardup.labels.store import Judgement, LabelStore
+from neardup.pages.documents import DocumentReader
+from neardup.text.normalize import normalize
+
+ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
+FAMILY = {item["id"]: item["family"] for item in ITEMS}
+RULE = parse_candidate_rule("jaccard(words:3) >= 0.02")
+
+
+def sample() -> Any:
+    return corpus_of({name: [item[name] for item in ITEMS] for name in ("id", "title", "text")})
+
+
+@functools.cache
+def pool_of(seed: int) -> tuple[Pool, DocumentReader]:
+    return build_pool(sample(), RULE, seed=seed)
+
+
+class Labelling:
+    """The sample, with a queue and labellers who know the families."""
+
+    def __init__(self, path: Path, *, seed: int = 0, shared: float = 0.0, vector: str = "cheap") -> None:
+        self.pool, reader = pool_of(seed)
+        self.store = LabelStore(path)
+        self.index = LabelIndex(self.store, reader)
+        self.model = PairModel(self.pool, self.index, Vector.parse(vector), {})
+        self.queue = ActiveLearningQueue(self.pool, self.index, self.model, shared=shared)
+
+    def close(self) -> None:
+        self.model.close()
+        self.store.close()
+
+    def judge(self, labeller: str = "anna", answer: str = "") -> Question:
+        """Answer the next question, by default by the families, and return it."""
+        question = self.queue.next_pair(labeller)
+        assert question is not None
+        pair = self.index.id_pair_at(question.left, question.right)
+        truth = "same" if FAMILY[pair[0]] == FAMILY[pair[1]] != "" else "different"
+        self.store.record([Judgement(pair, labeller, answer or truth, question.reason, question.similarity)])
+        return question
+
+
+@pytest.fixture
+def labelling(tmp_path: Path) -> Iterator[Labelling]:
+    with closing(Labelling(tmp_path / "labels.db")) as made:
+        yield made
+
+
+def pairs_of(questions: list[Question]) -> list[tuple[int, int]]:
+    return [question[:2] for question in questions]
+
+
+@pytest.mark.parametrize("max_pairs", [20_000, 60])
+def test_a_pool_has_all_candidates_but_copies_or_as_many_of_each_stratum(max_pairs: int) -> None:
+    every = pool_of(0)[0]
+    pool, reader = build_pool(sample(), RULE, max_pairs=max_pairs)
+    assert pool.complete
+    assert len(pool) <= min(pool.candidates, max_pairs)
+    assert (pool.left < pool.right).all()
+    assert (pool.similarity >= 0.02).all()
+    for left, right in zip(pool.left.tolist(), pool.right.tolist(), strict=True):
+        assert normalize(reader.document(left).text) != normalize(reader.document(right).text)
+    counts, available = (np.bincount(of.stratum, minlength=STRATA) for of in (pool, every))
+    # Copies lie in the highest stratum and leave the pool after the draw.
+    cut = counts[:-1][counts[:-1] < available[:-1]]
+    assert len(cut) == 0 if max_pairs > 60 else cut.max() - cut.min() <= 1
+    assert max_pairs > 60 or counts[:-1].max() == cut.max()
+
+
+def test_strata_have_equal_width() -> None:
+    found = strata_of(np.array([0.1, 0.189, 0.2, 0.56, 0.99, 1.0]), 0.1)
+    assert found.tolist() == [0, 0, 1, 5, 9, 9]
+
+
+def test_a_pool_without_pairs_is_refused() -> None:
+    with pytest.raises(InputError, match="nothing to label; lower"):
+        build_pool(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
+
+
+def test_the_first_questions_spread_over_similarity(labelling: Labelling) -> None:
+    asked = [labelling.judge() for _ in range(SPREAD_LABELS)]
+    assert {one.reason for one in asked} == {"spread"}
+    strata = Counter(strata_of(np.array([one.similarity for one in asked]), 0.02).tolist())
+    there = Counter(labelling.pool.stratum.tolist())
+    assert strata.keys() == there.keys()
+    least = min(strata.values())
+    assert all(count <= least + 1 or there[stratum] < least for stratum, count in strata.items())
+    assert len(set(pairs_of(asked))) == SPREAD_LABELS
+
+
+def test_later_reasons_follow_their_cycle(labelling: Labelling) -> None:
+    for _ in range(SPREAD_LABELS):
+        labelling.judge()
+    for number in range(SPREAD_LABELS, SPREAD_LABELS + 2 * len(REASON_CYCLE)):
+        g = labelling.model.pool_scores()
+        assert g is not None
+        rows = {pair_of(labelling.pool, row): row for row in range(len(labelling.pool))}
+        unjudged = [row for pair, row in rows.items() if pair not in labelling.index.answers]
+        question = labelling.judge()
+        assert question.reason == REASON_CYCLE[number % len(REASON_CYCLE)]
+        row = rows[question[:2]]
+        if question.reason == "audit" and (np.abs(g) >= 1).any():
+            assert abs(g[row]) >= 1
+        if question.reason == "doubt":
+            assert row in sorted(unjudged, key=lambda row: abs(g[row]))[:200]
+    assert len(set(pairs_of([labelling.judge() for _ in range(10)]))) == 10
+
+
+def pair_of(pool: Pool, at: int) -> tuple[int, int]:
+    return int(pool.left[at]), int(pool.right[at])
+
+
+def test_successive_questions_come_from_different_clusters(labelling: Labelling) -> None:
+    asked = [labelling.judge() for _ in range(SPREAD_LABELS + 10)]
+    cluster = {
+        pair_of(labelling.pool, at): set(labelling.pool.cluster[at].tolist()) for at in range(len(labelling.pool))
+    }
+    repeats = sum(
+        bool(cluster[one.left, one.right] & cluster[other.left, other.right]) for one, other in pairwise(asked)
+    )
+    assert repeats <= len(asked) // 10
+
+
+def test_the_same_answers_and_seed_give_the_same_questions(tmp_path: Path) -> None:
+    with closing(Labelling(tmp_path / "one.db")) as one, closing(Labelling(tmp_path / "two.db")) as two:
+        assert [one.judge() for _ in range(45)] == [two.judge() for _ in range(45)]
+    with closing(Labelling(tmp_path / "three.db", seed=7)) as three:
+        others = [three.judge() for _ in range(10)]
+    with closing(Labelling(tmp_path / "four.db")) as four:
+        assert pairs_of([four.judge() for _ in range(10)]) != pairs_of(others)
+
+
+def test_a_missing_class_is_searched_at_its_end_of_similarity(labelling: Labelling) -> None:
+    asked = [labelling.judge(answer="different") for _ in range(SPREAD_LABELS + 10)]
+    assert {one.reason for one in asked} == {"spread"}
+    assert min(one.similarity or 0 for one in asked[SPREAD_LABELS:]) > np.median(labelling.pool.similarity)
+    assert labelling.model.pool_scores() is None
+
+
+def test_a_share_of_the_questions_is_common_to_all_labellers(tmp_path: Path) -> None:
+    with closing(Labelling(tmp_path / "labels.db", shared=0.25)) as labelling:
+        first = [labelling.judge("anna") for _ in range(20)]
+        second = [labelling.judge("bob") for _ in range(20)]
+        assert {one.reason for one in first} == {"spread"}
+        assert [one.reason == "agreement" for one in second] == [at % 4 == 3 for at in range(20)]
+        both = {one[:2] for one in first} & {one[:2] for one in second}
+        assert both == {one[:2] for one in second if one.reason == "agreement"}
+        # Then the first labeller gets pairs of the second.
+        assert "agreement" in {labelling.judge("anna").reason for _ in range(4)}
+
+
+def test_open_pairs_of_others_are_not_asked(labelling: Labelling) -> None:
+    from neardup.labelling.session import Session
+
+    session = Session(labelling.index, labelling.queue)
+    shown = [session.state(name)["pair"]["ids"] for name in ("anna", "bob", "eve")]
+    assert len({tuple(pair) for pair in shown}) == 3
+    assert session.state("anna")["pair"]["ids"] == shown[0]
+
+
+def test_skipped_pairs_are_not_asked_while_others_are_left(labelling: Labelling) -> None:
+    asked = [labelling.judge(answer="skip") for _ in range(5)]
+    assert len(set(pairs_of(asked))) == 5
+    assert labelling.index.skipped("anna") == pairs_of(asked)
+
+
+def test_labels_outside_the_pool_train_the_model_too(labelling: Labelling) -> None:
+    neighbours = [(f"nw-{at:04}", f"nw-{at + 1:04}") for at in range(150, 160)]
+    inside = {labelling.index.position_pair(pair) for pair in neighbours}
+    inside &= {pair_of(labelling.pool, row) for row in range(len(labelling.pool))}
+    pairs = [pair for pair in neighbours if labelling.index.position_pair(pair) not in inside]
+    assert len(pairs) > 3
+    labelling.store.record([Judgement(pair, "anna", "different") for pair in pairs])
+    for _ in range(12):
+        labelling.judge()
+    assert len(decided_pairs(labelling.index).pairs) >= 12
+    g = labelling.model.pool_scores()
+    assert g is not None
+    assert len(g) == len(labelling.pool)
+
+
+def test_figures_are_evaluated_in_the_background(labelling: Labelling) -> None:
+    assert labelling.model.facts() == []
+    assert facts_on(labelling, 0, 0)[0][:2] == ("F1", "too early to say")
+    for _ in range(45):
+        labelling.judge()
+    facts = facts_on(labelling, *decided_pairs(labelling.index).classes)
+    assert [fact.name for fact in facts] == ["model F1", "best threshold F1"]
+    assert 0 < float(facts[0].value[:4]) <= 1
+    assert "jaccard" in facts[1].meaning or "containment" in facts[1].meaning
+
+
+def facts_on(labelling: Labelling, same: int, different: int) -> list[Fact]:
+    """The figures of so many labels, once they are evaluated."""
+    counts = f"{same} same and {different} different"
+    while not any(counts in fact.meaning for fact in labelling.model.facts()):
+        time.sleep(0.02)
+    return labelling.model.facts()
+
+
+def test_notes_on_a_judged_pair_state_the_models_opinion(labelling: Labelling) -> None:
+    asked = labelling.queue.next_pair("anna")
+    assert asked is not None
+    labelling.model.pool_scores()
+    assert [one.words.partition(" by ")[2] for one in labelling.queue.pair_notes(asked)] == ["jaccard(words:3)"]
+    for _ in range(20):
+        labelling.judge()
+    labelling.model.pool_scores()
+    note = labelling.queue.pair_notes(asked)[1]
+    assert note.words.startswith("the model ")
+    assert note.same is (None if "cannot tell" in note.words else "same" in note.words)
+
+
+def test_a_vector_without_its_column_is_refused_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"time.column"):
+        Labelling(tmp_path / "labels.db", vector="jaccard(words:1), hours_apart")
+
+
+def test_a_fixed_queue_asks_its_pairs_in_order(tmp_path: Path) -> None:
+    with Room(tmp_path / "labels.db") as room:
+        position = room.index.reader.position
+        expected = [(position(one), position(other)) for one, other in PAIRS]
+        for number, place in enumerate(expected):
+            assert room.queue.remaining("anna") == len(expected) - number
+            asked = room.queue.next_pair("anna")
+            assert asked is not None
+            assert asked[:2] == place
+            assert room.queue.contains((min(place), max(place)))
+            room.store.record([Judgement(room.index.id_pair_at(*place), "anna", "same")])
+        assert room.queue.next_pair("anna") is None
+        assert room.queue.remaining("bob") == len(expected)
+        assert not room.queue.contains((0, 5))
+        assert room.queue.facts() == []
