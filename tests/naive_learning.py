@@ -75,7 +75,7 @@ def f1(passed: Sequence[bool], labels: Sequence[bool]) -> float:
 
 
 def groups(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """For each pair the smallest document that it hangs together with, found by walking."""
+    """For each pair the smallest document connected with it, by a walk."""
     neighbours: dict[int, set[int]] = {}
     for left, right in pairs:
         neighbours.setdefault(left, set()).add(right)
@@ -92,19 +92,21 @@ def groups(pairs: Sequence[tuple[int, int]]) -> list[int]:
     return [smallest(left) for left, _ in pairs]
 
 
-def dealt(groups: Sequence[int], labels: Sequence[bool], count: int, shuffled: Sequence[int]) -> list[int]:
-    """The fold of each row: groups from the largest on, each to where the sum of squared shares grows least."""
+def assigned_folds(groups: Sequence[int], labels: Sequence[bool], count: int, shuffled: Sequence[int]) -> list[int]:
+    """The fold of each row: the largest groups first, each to the fold whose sum of squared shares grows least."""
     names = sorted(set(groups))
     whole = [max(sum(labels), 1), max(len(labels) - sum(labels), 1)]
-    brings = {name: [Fraction(0), Fraction(0)] for name in names}
+    group_shares = {name: [Fraction(0), Fraction(0)] for name in names}
     for group, label in zip(groups, labels, strict=True):
-        brings[group][0 if label else 1] += Fraction(1, whole[0 if label else 1])
-    held = [[Fraction(0), Fraction(0)] for _ in range(count)]
+        group_shares[group][0 if label else 1] += Fraction(1, whole[0 if label else 1])
+    fold_shares = [[Fraction(0), Fraction(0)] for _ in range(count)]
     fold: dict[int, int] = {}
     rows = {name: list(groups).count(name) for name in names}
     for place in sorted(range(len(names)), key=lambda i: (-rows[names[shuffled[i]]], i)):
         name = names[shuffled[place]]
-        growth = [sum((h + b) ** 2 - h**2 for h, b in zip(holds, brings[name], strict=True)) for holds in held]
+        growth = [
+            sum((h + b) ** 2 - h**2 for h, b in zip(shares, group_shares[name], strict=True)) for shares in fold_shares
+        ]
         fold[name] = growth.index(min(growth))
-        held[fold[name]] = [h + b for h, b in zip(held[fold[name]], brings[name], strict=True)]
+        fold_shares[fold[name]] = [h + b for h, b in zip(fold_shares[fold[name]], group_shares[name], strict=True)]
     return [fold[group] for group in groups]

@@ -1,4 +1,4 @@
-"""Where a classifier is at home: what lies outside of its training pairs is counted, and stops a run."""
+"""The domain of a classifier: candidates outside are counted, and too many of them stop a run."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from neardup.errors import ForeignDocuments, InputError, ManyCandidates, RecipeE
 from neardup.search import second_step
 from neardup.stream.index import matching_pairs
 
-KNOWN = texts(60, seed=7)
-WORDS = [row["text"] for row in KNOWN.rows]
+STORIES = texts(60, seed=7)
+TEXTS = [row["text"] for row in STORIES.rows]
 
 
 def domain(**changes: Any) -> Domain:
-    """What the training of ``trained(SETS)`` would note."""
+    """The domain that a training of ``trained(SETS)`` would have."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, (100, len(trained(SETS).vector)))
-    return Domain.of(x, WORDS, x[:, 0], np.arange(100) % 2 == 0)._replace(**changes)
+    return Domain.from_training(x, TEXTS, x[:, 0], np.arange(100) % 2 == 0)._replace(**changes)
 
 
 @given(arrays(np.float64, (12, 3), elements=st.floats(0, 5) | st.just(float("nan"))))
 def test_training_pairs_are_never_outside(x: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
-    known = Domain.of(x, ["some words"] * 12, np.ones(12), np.ones(12, np.bool_))
-    assert not known.outside_pairs(x).any()
-    assert not known.outside_texts(["some words"]).any()
+    trained_domain = Domain.from_training(x, ["some words"] * 12, np.ones(12), np.ones(12, np.bool_))
+    assert not trained_domain.outside_pairs(x).any()
+    assert not trained_domain.outside_texts(["some words"]).any()
     highest = np.nanmax(x, axis=0, initial=0)
     far = np.where(np.isnan(x).all(axis=0), 0, highest * 2 + 1)[np.newaxis]
-    assert known.outside_pairs(far).all() == (~np.isnan(x).all(axis=0)).any()
+    assert trained_domain.outside_pairs(far).all() == (~np.isnan(x).all(axis=0)).any()
 
 
-def test_other_lengths_and_scripts_are_foreign() -> None:
-    home = domain()
-    text = WORDS[0]
-    assert home.outside_texts([text, text * 50, text[:3], "نص عربي طويل بما يكفي ليقرأ في هذا"]).tolist() == [
+def test_other_lengths_and_scripts_are_outside() -> None:
+    usual = domain()
+    text = TEXTS[0]
+    assert usual.outside_texts([text, text * 50, text[:3], "نص عربي طويل بما يكفي ليقرأ في هذا"]).tolist() == [
         False,
         True,
         True,
@@ -57,48 +57,48 @@ def test_other_lengths_and_scripts_are_foreign() -> None:
 
 
 @pytest.mark.parametrize(("candidates", "outside", "passed"), [(100, 60, 10), (100, 0, 95)])
-def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passed: int) -> None:
-    home = domain(pass_share=0.5)
-    assert home.mismatch(DomainCounts(candidates, outside, passed))
-    assert not home.mismatch(DomainCounts(candidates, outside // 3, passed // 3))
-    # A handful says nothing.
-    assert not home.mismatch(DomainCounts(10, 10, 10))
+def test_too_large_a_share_outside_or_passed_is_a_mismatch(candidates: int, outside: int, passed: int) -> None:
+    usual = domain(pass_share=0.5)
+    assert usual.mismatch(DomainCounts(candidates, outside, passed))
+    assert not usual.mismatch(DomainCounts(candidates, outside // 3, passed // 3))
+    # Shares of a handful are meaningless.
+    assert not usual.mismatch(DomainCounts(10, 10, 10))
 
 
-def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
+def test_a_run_outside_the_domain_stops_unless_it_is_forced() -> None:
     with pytest.raises(RecipeError) as refused:
-        nd.dedup(KNOWN.table, classifier=away())
-    assert says(refused.value, away().fingerprint, "does not fit", "100%", "25%", "force_domain=True")
-    forced = nd.dedup(KNOWN.table, classifier=away(), force_domain=True)
-    plain = nd.dedup(KNOWN.table, classifier=trained(SETS))
+        nd.dedup(STORIES.table, classifier=foreign())
+    assert says(refused.value, foreign().fingerprint, "does not fit", "100%", "25%", "force_domain=True")
+    forced = nd.dedup(STORIES.table, classifier=foreign(), force_domain=True)
+    plain = nd.dedup(STORIES.table, classifier=trained(SETS))
     found = forced.summary["classifier"]
     assert found["outside"] == found["candidates"] > 0
     assert plain.summary["classifier"]["outside"] is None
     assert forced.pairs.to_arrow().equals(plain.pairs.to_arrow())
     with pytest.raises(RecipeError, match="force_domain"):
-        nd.dedup(KNOWN.table, force_domain=True)
+        nd.dedup(STORIES.table, force_domain=True)
 
 
-def away() -> Classifier:
-    """A classifier that was trained on far longer texts, by its domain."""
+def foreign() -> Classifier:
+    """A classifier with the domain of far longer texts."""
     return replace(trained(SETS), domain=domain(length_range=np.array([1e6, 1e6, 2e6, 2e6])))
 
 
 def test_a_query_says_what_lies_outside_and_stops_where_most_of_many_do() -> None:
-    text = WORDS[0]
-    few = nd.query([f"{text} {number}" for number in range(5)], text, classifier=away())
+    text = TEXTS[0]
+    few = nd.query([f"{text} {number}" for number in range(5)], text, classifier=foreign())
     assert few.counts is not None
     assert few.counts.outside == few.counts.candidates == 5
     many = [f"{text} {number}" for number in range(30)]
     with pytest.raises(RecipeError, match=r"100% of 30 candidates.*force_domain"):
-        nd.query(many, text, classifier=away())
-    forced = nd.query(many, text, classifier=away(), force_domain=True)
+        nd.query(many, text, classifier=foreign())
+    forced = nd.query(many, text, classifier=foreign(), force_domain=True)
     assert forced.to_arrow().equals(nd.query(many, text, classifier=trained(SETS)).to_arrow())
     assert nd.query(many, text, classifier=trained(SETS)).counts is None
 
 
-def test_an_explanation_names_what_is_unlike_the_training() -> None:
-    pair = pa.table({"id": ["a", "b"], "text": [WORDS[0], WORDS[0] + " more"]})
+def test_an_explanation_names_the_reasons_for_lying_outside() -> None:
+    pair = pa.table({"id": ["a", "b"], "text": [TEXTS[0], TEXTS[0] + " more"]})
 
     def explained(classifier: Classifier) -> tuple[str, ...]:
         found = nd.dedup(pair, classifier=classifier).explain("a", "b").learned
@@ -107,7 +107,7 @@ def test_an_explanation_names_what_is_unlike_the_training() -> None:
         return found.outside
 
     assert explained(replace(trained(SETS), domain=domain())) == ()
-    assert says(explained(away())[0], "characters", "500,000 to 4,000,000")
+    assert says(explained(foreign())[0], "characters", "500,000 to 4,000,000")
     assert says(explained(replace(trained(SETS), domain=domain(scripts=("ARABIC",))))[0], "LATIN", "ARABIC")
     measures = domain().measure_ranges.copy()
     measures[2] = 0.1, 0.1, 0.2, 0.2
@@ -116,72 +116,68 @@ def test_an_explanation_names_what_is_unlike_the_training() -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8))
-@settings(max_examples=10)
-def test_a_flow_counts_the_same_in_any_batches(sizes: list[int]) -> None:
-    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(KNOWN.rows)]
-    index = nd.Index(classifier=away(), window=None, against="everything", force_domain=True)
+@settings(max_examples=5)
+def test_a_flow_has_the_same_counts_in_any_batches(sizes: list[int]) -> None:
+    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(STORIES.rows)]
+    index = nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True)
     begin = 0
     for size in itertools.cycle(sizes):
         index.add_many(flow[begin : begin + size])
         begin += size
         if begin >= len(flow):
             break
-    # A question is no arrival.
+    # Queries are not counted.
     index.query("some other words")
-    asked = index.statistics.domain_counts
-    one = nd.Index(classifier=away(), window=None, against="everything", force_domain=True)
+    counts = index.statistics.domain_counts
+    one = nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True)
     one.add_many(flow)
-    assert asked == one.statistics.domain_counts
-    assert asked.outside == asked.candidates > asked.passed > 0
+    assert counts == one.statistics.domain_counts
+    assert counts.outside == counts.candidates > counts.passed > 0
 
 
-def test_a_flow_warns_once_and_goes_on_also_after_a_restart(tmp_path: Path) -> None:
-    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(KNOWN.rows)]
+def test_a_flow_outside_the_domain_warns_once_after_each_start(tmp_path: Path) -> None:
+    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(STORIES.rows)]
     store = tmp_path / "flow.db"
     settings: dict[str, Any] = {"window": None, "against": "everything", "path": store}
-    with nd.Index(classifier=away(), **settings) as index:
+    with nd.Index(classifier=foreign(), **settings) as index:
         with pytest.warns(ForeignDocuments, match="does not fit.*100%.*force_domain"):
             verdicts = [index.add(one) for one in flow[:50]]
-        asked = index.statistics.domain_counts
+        counts = index.statistics.domain_counts
     plain = nd.Index(classifier=trained(SETS), window=None, against="everything")
     assert [v.of for v in verdicts] == [v.of for v in plain.add_many(flow[:50])]
-    with nd.Index(classifier=away(), **settings) as again:
-        assert again.statistics.domain_counts == asked
+    with nd.Index(classifier=foreign(), **settings) as again:
+        assert again.statistics.domain_counts == counts
         with pytest.warns(ForeignDocuments):
             again.add_many(flow[50:])
     with pytest.raises(RecipeError, match="force_domain"):
         nd.Index(force_domain=True)
 
 
-def test_documents_that_were_chosen_warn_of_nothing() -> None:
-    family = {key: nd.Document(str(key), f"{WORDS[0]} {key}", float(key)) for key in range(30)}
-    assert matching_pairs(family, trained(SETS).recipe, away())
+def test_pairs_of_chosen_documents_bring_no_warning() -> None:
+    family = {key: nd.Document(str(key), f"{TEXTS[0]} {key}", float(key)) for key in range(30)}
+    assert matching_pairs(family, trained(SETS).recipe, foreign())
 
 
-def test_what_was_taken_back_is_not_counted() -> None:
-    index = nd.Index(classifier=away(), window=None, force_domain=True)
-    index.add(nd.Document("a", WORDS[0], 0.0))
+def test_a_rejected_batch_is_not_counted() -> None:
+    index = nd.Index(classifier=foreign(), window=None, force_domain=True)
+    index.add(nd.Document("a", TEXTS[0], 0.0))
     with pytest.raises(InputError):
-        index.add_many([nd.Document("b", WORDS[0] + " more", 1.0), nd.Document("a", WORDS[1], 2.0)])
+        index.add_many([nd.Document("b", TEXTS[0] + " more", 1.0), nd.Document("a", TEXTS[1], 2.0)])
     assert index.statistics.domain_counts.candidates == 0
 
 
-def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
+def test_a_comparison_warns_of_a_classifier_outside_its_domain() -> None:
     labels = [("d0", "d1", 1), ("d2", "d3", 0)]
-    found = nd.compare(KNOWN.table, labels, recipes=["default"], classifiers=[away()], thresholds=[0.5])
-    (said,) = (sentence for sentence in found.warnings if "does not fit" in sentence)
-    assert says(said, away().fingerprint, "100%")
-    scored = found.to_dict()["recipes"]
-    assert "domain_counts" not in scored[0]
-    assert (
-        scored[1]["domain_counts"]["outside"]
-        == scored[1]["domain_counts"]["candidates"]
-        > scored[1]["domain_counts"]["passed"]
-        > 0
-    )
+    found = nd.compare(STORIES.table, labels, recipes=["default"], classifiers=[foreign()], thresholds=[0.5])
+    (warning,) = (sentence for sentence in found.warnings if "does not fit" in sentence)
+    assert says(warning, foreign().fingerprint, "100%")
+    recipe, classifier = found.to_dict()["recipes"]
+    assert "domain_counts" not in recipe
+    counts = DomainCounts(**classifier["domain_counts"])
+    assert counts.outside == counts.candidates > counts.passed > 0
 
 
-def test_a_file_keeps_the_domain() -> None:
+def test_a_classifier_file_keeps_the_domain() -> None:
     classifier = replace(trained(SETS), domain=domain())
     again = unpack_classifier(pack_classifier(classifier), "d").domain
     assert again is not None
@@ -190,7 +186,7 @@ def test_a_file_keeps_the_domain() -> None:
     assert pack_classifier(unpack_classifier(pack_classifier(classifier), "d")) == pack_classifier(classifier)
 
 
-def test_many_candidates_are_told_before_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_candidates_bring_a_warning_before_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_step, "MANY_CANDIDATES", 10)
     with pytest.warns(ManyCandidates, match="candidates to judge.*minutes.*candidate_rule"):
-        nd.dedup(KNOWN.table, classifier=trained(SETS))
+        nd.dedup(STORIES.table, classifier=trained(SETS))

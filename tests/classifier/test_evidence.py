@@ -1,4 +1,4 @@
-"""What a verdict carries of a classifier: g, the probability, and the measures that pushed, in tables and in words."""
+"""The evidence of a classifier: score, probability and contributions, in arrays, tables and text."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.sampled_from(["linear", "rbf"]), st.data())
-def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], kernel: str, data: st.DataObject) -> None:
+def test_arrays_texts_and_single_pairs_have_the_same_evidence(
+    rows: list[list[float]], kernel: str, data: st.DataObject
+) -> None:
     classifier, x = trained(SETS, kernel), np.array(rows)
     edges = np.array(data.draw(st.lists(st.integers(-1, len(rows) - 1), max_size=6)), np.int64)
-    learned = EvidenceTable(classifier, x, edges)
-    columns = learned.columns(measures=True)
-    assert len(learned) == len(edges)
+    evidence = EvidenceTable(classifier, x, edges)
+    columns = evidence.columns(measures=True)
+    assert len(evidence) == len(edges)
     assert [len(column) for column in columns.values()] == [len(edges)] * 3
     for i, edge in enumerate(edges.tolist()):
-        one = learned.evidence(i)
-        g, said, measures = (columns[name][i].as_py() for name in ("score", "evidence", "measures"))
-        assert str(one) == said
+        one = evidence.evidence(i)
+        g, text, measures = (columns[name][i].as_py() for name in ("score", "evidence", "measures"))
+        assert str(one) == text
         assert one.score == g
-        assert learned.probability[i] == one.probability
+        assert evidence.probability[i] == one.probability
         if edge < 0:
-            assert (one, said, measures) == (Evidence(None, 1.0), "equal texts", None)
+            assert (one, text, measures) == (Evidence(None, 1.0), "equal texts", None)
             continue
         assert g == classifier.score(x[edge : edge + 1])[0]
         assert one.probability == classifier.probability(np.array([g]))[0]
         amounts = classifier.contributions(x[edge : edge + 1])[0].tolist()
         contributions = dict(zip(classifier.vector.names, amounts, strict=True))
-        assert {push.measure: push.amount for push in one.contributions} == contributions
-        assert [abs(push.amount) for push in one.contributions] == sorted(map(abs, amounts), reverse=True)
+        assert {c.measure: c.amount for c in one.contributions} == contributions
+        assert [abs(c.amount) for c in one.contributions] == sorted(map(abs, amounts), reverse=True)
         values = dict(zip(classifier.vector.names, rows[edge], strict=True))
-        assert {push.measure: push.value for push in one.contributions} == {
+        assert {c.measure: c.value for c in one.contributions} == {
             name: None if np.isnan(value) else value for name, value in values.items()
         }
-        assert measures == {
-            push.measure: {"value": push.value, "contribution": push.amount} for push in one.contributions
-        }
+        assert measures == {c.measure: {"value": c.value, "contribution": c.amount} for c in one.contributions}
         assert json.loads(json.dumps(one.as_dict(), allow_nan=False))["start"] == one.start
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
+def test_tables_of_a_result_have_the_evidence(kernel: str) -> None:
     classifier = trained(FACTS, kernel)
     result = nd.dedup(TABLE, classifier=classifier)
     names = ["left", "right", "similarity", "score", "evidence"]
@@ -84,7 +84,7 @@ def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
         )
 
 
-def test_the_summary_says_what_decided(tmp_path: Path) -> None:
+def test_the_summary_describes_the_classifier(tmp_path: Path) -> None:
     classifier = trained(FACTS).at_precision(0.8)
     result = nd.dedup(TABLE, classifier=classifier)
     every = nd.dedup(TABLE, classifier=classifier.without_cut())
@@ -118,5 +118,5 @@ def write(folder: Path) -> Path:
 def test_borderline_pairs_are_the_least_probable() -> None:
     result = nd.dedup(TABLE, classifier=trained(FACTS))
     weakest = sorted({p.similarity for p in result.pairs if p.similarity < 1})[:5]
-    # Of texts with copies one is shown.
+    # Only one of equal texts is shown.
     assert sorted({p.similarity for p in result.borderline(20)})[:5] == weakest

@@ -1,4 +1,4 @@
-"""The measures of a vector as they are written, and the columns of titles and times that they need."""
+"""Vectors: parsing and formatting of their measures, and the columns of titles and times that they need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neardup.errors import RecipeError
 
 
 @pytest.mark.parametrize(
-    ("written", "part", "canonical"),
+    ("written", "component", "canonical"),
     [
         ("jaccard(words:4)", VectorComponent("jaccard", "words:4"), "jaccard(words:4)"),
         (" cosine( terms:64:tfidf ) ", VectorComponent("cosine", "terms:64", "tfidf"), "cosine(terms:64:tfidf)"),
@@ -44,19 +44,19 @@ from neardup.errors import RecipeError
         ("jaccard(prefixes:6)", VectorComponent("jaccard", "prefixes:6"), "jaccard(prefixes:6)"),
     ],
 )
-def test_a_part_is_read_and_written(written: str, part: VectorComponent, canonical: str) -> None:
-    assert VectorComponent.parse(written) == part
-    assert str(part) == canonical
-    assert VectorComponent.parse(canonical) == part
+def test_a_component_is_parsed_and_formatted(written: str, component: VectorComponent, canonical: str) -> None:
+    assert VectorComponent.parse(written) == component
+    assert str(component) == canonical
+    assert VectorComponent.parse(canonical) == component
 
 
 @pytest.mark.parametrize("written", ["short, default", "default,short", "cheap, default, cheap", "short, cheap, edit"])
-def test_vectors_combine_and_what_they_share_counts_once(written: str) -> None:
+def test_combined_vectors_have_each_measure_once(written: str) -> None:
     together = [name for part in written.split(",") for name in Vector.parse(part).names]
     assert Vector.parse(written).names == tuple(dict.fromkeys(together))
 
 
-def test_the_two_of_the_paper_hold_its_five_measures() -> None:
+def test_the_vectors_of_the_paper_have_its_five_measures() -> None:
     for name in ("terms-svm", "terms-svm-sentence"):
         parts = Vector.parse(name).components
         assert {part.name for part in parts} == {"jaccard", "cosine", "euclidean", "extended_jaccard", "dice"}
@@ -88,13 +88,13 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
         ("jaccard(prefixes:0)", ("prefixes: 0 letters", "1..100")),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(written: str, message: tuple[str, ...]) -> None:
+def test_unusable_vectors_are_refused(written: str, message: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as refused:
         Vector.parse(written)
     assert says(refused.value, *message)
 
 
-def test_the_tables_hold_together() -> None:
+def test_the_tables_of_measures_are_consistent() -> None:
     assert set(PAIR_FUNCTIONS) == set(PAIR_MEASURES) - set(JACCARD_SHORTHANDS)
     assert not set(PAIR_MEASURES) & (set(FEATURE_MEASURES) | set(VECTORS))
     assert set(COUNT_MEASURES) <= set(FEATURE_MEASURES)
@@ -110,7 +110,7 @@ TIMED = Vector.parse("jaccard(words:1), hours_apart")
 HOUR = 3_600_000_000
 
 
-def test_only_what_is_compared_is_read() -> None:
+def test_only_compared_columns_are_read() -> None:
     table = pa.table({"text": ["a", "b"], "title": ["A", None], "time": ["x", "y"]})
     found = read_records(table, ["a", "b"], PLAIN)
     assert (list(found.texts), found.titles, found.times) == (["a", "b"], None, None)
@@ -118,7 +118,7 @@ def test_only_what_is_compared_is_read() -> None:
     assert (found.titles, found.times) == (["A", None], None)
 
 
-def test_columns_are_found_by_their_usual_names_or_named() -> None:
+def test_columns_are_found_by_usual_names_or_chosen() -> None:
     for name in TITLE_NAMES:
         found = read_records(pa.table({"text": ["a"], name.upper(): ["T"]}), ["a"], TITLED)
         assert found.titles == ["T"]
@@ -138,13 +138,13 @@ def test_columns_are_found_by_their_usual_names_or_named() -> None:
         (TIMED, "when", ("no column 'when'", "one of text", "time_column")),
     ],
 )
-def test_a_column_that_is_needed_and_missing_is_named(vector: Vector, named: str, said: tuple[str, ...]) -> None:
+def test_a_missing_column_is_named(vector: Vector, named: str, said: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as error:
         read_records(pa.table({"text": ["a"]}), ["a"], vector, title_column=named, time_column=named)
     assert says(error.value, *said)
 
 
-def test_columns_of_arrow_times() -> None:
+def test_times_are_read_from_all_arrow_types() -> None:
     day = pa.array([date(2024, 3, 1), None]).cast(pa.timestamp("us"))
     for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ms", "Europe/Berlin"), pa.date32()):
         times = read_records(pa.table({"time": day.cast(kind)}), ["a", "b"], TIMED).times

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import names_in, neardup, refused, write_lines
-from sentences import says
+from commands import neardup, write_lines
 from simple_classifiers import saved
 
 import neardup.labelling.server as serving
@@ -127,39 +126,6 @@ def test_the_page_serves_the_sample_until_all_is_labelled(
     assert third.stdout == first.stdout
     with LabelStore(store) as labels:
         assert labels.labellers == ["ann"]
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("--candidate-rule", "0.9"), ("candidate rule", "0.9", "threshold")),
-        (("--candidate-rule", "nonsense"), ("candidate rule", "'nonsense'")),
-        (("--sample-to", "s.parquet"), ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
-        (("--sample-to", "CORPUS"), ("corpus.jsonl", "input")),
-        (("--labels", "none.csv"), ("none.csv", "read")),
-        (("--port", "99999"), ("99999", "port")),
-        (("--store", "no/audit.db"), ("folder no ", "exist", "make it")),
-        (("--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier")),
-        (("--classifier", "none.neardup"), ("none.neardup", "neardup train")),
-        (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    before = names_in(tmp_path)
-    arguments = [str(corpus) if option == "CORPUS" else option for option in options]
-    assert says(refused("audit", corpus, *arguments), *parts)
-    assert names_in(tmp_path) == before
-
-
-def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> None:
-    sample = tmp_path / "sample.csv"
-    sample.write_text("mine")
-    assert "--force" in refused("audit", corpus, *OPTIONS, "--sample-to", sample)
-    assert sample.read_text() == "mine"
-    neardup("audit", corpus, *OPTIONS, "--sample-to", sample, "--force")
-    assert sample.read_text().startswith('"id1"')
 
 
 def test_an_unlabelled_sample_has_no_labels_for_any_command(corpus: Path, tmp_path: Path) -> None:

@@ -200,8 +200,8 @@ def test_a_file_that_is_no_classifier_is_refused(news: Path, facts: Path, tmp_pa
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
     for file, parts in [
-        (news, ("no classifier file", "truncated")),
-        (torn, ("no classifier file", "truncated")),
+        (news, ("not a classifier file", "truncated")),
+        (torn, ("not a classifier file", "truncated")),
         (tmp_path / "none", ("read", "No such file or directory")),
     ]:
         message = refused("dedup", news, "--dry-run", "--classifier", file)
@@ -235,7 +235,9 @@ def file(classifier: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def foreign(file: str, classifier: Classifier) -> Classifier:
     """A classifier trained on other texts than those of ``many.jsonl``."""
-    domain = Domain.of(np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    domain = Domain.from_training(
+        np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False])
+    )
     foreign = replace(classifier, domain=domain)
     foreign.save("foreign.neardup")
     rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
@@ -259,9 +261,9 @@ def test_a_replay_of_foreign_documents_stops_before_anything_is_written(foreign:
 @pytest.mark.usefixtures("foreign")
 def test_a_forced_run_on_foreign_documents_ends_with_a_warning(file: str) -> None:
     for command in (("dedup", "many.jsonl", "--dry-run"), ("pairs", "many.jsonl", "--print")):
-        assert says(refused(*command, "--classifier", "foreign.neardup"), "at most 25% may", "--force-domain")
+        assert says(refused(*command, "--classifier", "foreign.neardup"), "more than the 25% allowed", "--force-domain")
         forced = neardup(*command, "--classifier", "foreign.neardup", "--force-domain").stderr.splitlines()[-1]
-        assert says(forced, "does not fit", "100% of ", "at most 25% may", "do not hold here")
+        assert says(forced, "does not fit", "100% of ", "more than the 25% allowed", "do not hold here")
     assert "does not fit" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
 
 
@@ -355,7 +357,7 @@ def test_pages_are_read_as_the_classifier_was_trained(inbox: str, classifier: Cl
         ((*WATCH, "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
         (("replay", "news.jsonl", "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
         (("replay", "news.jsonl", "--title-column", "headline"), ("--title-column headline", "--classifier FILE")),
-        ((*WATCH, "--classifier", "news.jsonl"), ("news.jsonl", "no classifier file", "neardup train")),
+        ((*WATCH, "--classifier", "news.jsonl"), ("news.jsonl", "not a classifier file", "neardup train")),
         (("replay", "news.jsonl", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
         (
             (*WATCH, "--classifier", "classifier.neardup", "--content", "plain", "--html"),

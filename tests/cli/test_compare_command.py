@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from commands import FOX, ROSE, names_in, neardup, refused, write_lines
+from commands import FOX, ROSE, neardup, write_lines
 from sentences import says
 from simple_classifiers import saved
 
@@ -67,34 +67,6 @@ def test_outputs_agree(corpus: Path, labels: Path, tmp_path: Path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
     for path in (page, whole, table):
         assert f"written: {path}" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        ((), ("no labels", "--labels FILE", "--clusters COLUMN")),
-        (("--labels", "LABELS", "--clusters", "kind"), ("--labels", "--clusters kind", "leave out one")),
-        (("--clusters", "kind", "--positive", "2"), ("--positive", "not for --clusters")),
-        (("--labels", "LABELS", "--id-column", "kind"), ("labels.csv", "not in the corpus")),
-        (("--labels", "LABELS", "--recipes", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-        (("--labels", "LABELS", "--thresholds", "2"), ("threshold", "2", "(0, 1]")),
-        (("--labels", "nowhere.csv"), ("nowhere.csv", "read")),
-        (("--labels", "LABELS", "-o", "c.txt"), ("c.txt", "format", ".html")),
-        (("--labels", "LABELS", "-o", "c.csv", "-o", "./c.csv"), ("c.csv", "two files")),
-        (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
-        (("--clusters", "kind", "--only", "split=val"), ("--only", "not for --clusters")),
-        (("--labels", "LABELS", "--only", "split"), ("--only", "'split'", "split=train")),
-        (("--labels", "LABELS", "--title-column", "text"), ("--title-column text", "classifier", "--classifier")),
-        (("--labels", "LABELS", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    before = names_in(tmp_path)
-    arguments = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("compare", corpus, *arguments), *parts)
-    assert names_in(tmp_path) == before
 
 
 def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:

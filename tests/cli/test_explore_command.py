@@ -122,32 +122,6 @@ def test_options_choose_what_is_compared(stories: Path) -> None:
     assert "threshold" not in stdout.partition("begin with")[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (["-o", "found.txt"], ("found.txt", ".html or .json", "leave out -o")),
-        (["-o", "-"], ("- is neither", ".html or .json", "leave out -o")),
-        (["--lengths", "0-3"], ("--lengths", "'0-3'", "1-7, 4 or 1,3,5", "from 1")),
-        (["--lengths", "5-3"], ("--lengths", "'5-3'", "1-7, 4 or 1,3,5")),
-        (["--lengths", "a,b"], ("--lengths", "'a,b'", "1-7, 4 or 1,3,5")),
-        (["--qgrams", ""], ("--qgrams", "''", "1-7, 4 or 1,3,5")),
-        (["--lengths", "none"], ("--lengths none", "--qgrams 3-6", "--recipe NAME")),
-        (["--lowest", "0"], ("--lowest 0.0 ", "(0, 1]", "0.2")),
-        (["--lowest", "1.01"], ("--lowest 1.01", "(0, 1]", "0.2")),
-        (["--lowest", "nan"], ("--lowest nan", "(0, 1]", "0.2")),
-        (["--recipe", "cornel"], ("recipe", "'cornel'", "checksum, cornell, ")),
-        (["--html", "--content", "tags"], ("--html", "--content", "'tags'", "one of the two")),
-        (["--text-column", "nothing"], ("'nothing'", "--text-column", "columns are id")),
-    ],
-)
-def test_wrong_values_are_refused_in_one_sentence(
-    stories: Path, tmp_path: Path, options: list[str], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert says(refused("explore", stories, *options), *parts)
-    assert names_in(tmp_path) == set()
-
-
 @pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
 def test_too_few_documents_are_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     corpus = write_lines(tmp_path / "few.jsonl", rows)

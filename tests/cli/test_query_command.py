@@ -51,38 +51,6 @@ def test_k_finds_documents_below_the_threshold(corpus: Path, tmp_path: Path) -> 
     assert says(result.stderr.splitlines()[0], "2 nearest", str(near), "5 documents")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["-d", "missing.txt"], ("missing.txt", "no such file or directory", "text file")),
-        (["-d", "folder"], ("folder", "is a directory", "text file", "- for stdin")),
-        (["-d", "empty.txt"], ("empty.txt", "is empty", "with words")),
-        (["-d", "dots.txt"], ("dots.txt", "no features by words:5", "longer")),
-        (["-d", "latin1.txt"], ("latin1.txt", "UTF-8", "byte 3", "iconv")),
-        (["-d", "new.txt", "--k", "6"], ("k 6", "5 documents", "at most 5")),
-        (["-d", "new.txt", "--threshold", "2"], ("threshold", "2.0", "(0, 1]")),
-        (["-d", "new.txt", "-o", "new.txt"], ("new.txt",)),
-        (["-d", "new.txt", "-o", "out.jsonl", "--second-step", "semantic >= 0.9"], ("semantic", "needs an encoder")),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_queries_that_cannot_be_answered_are_refused(
-    arguments: list[str],
-    parts: tuple[str, ...],
-    corpus: Path,
-    document: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "dots.txt").write_text("... !\n")
-    (tmp_path / "latin1.txt").write_bytes("caf\u00e9".encode("latin-1"))
-    assert says(refused("query", corpus, *arguments), *parts)
-    assert document.read_text("utf-8").startswith(FOX)
-
-
 def test_stdin_cannot_be_both_input_and_document(corpus: Path) -> None:
     assert says(refused("query", "-", "-d", "-"), "stdin", "input", "document", "name a file")
 
@@ -121,22 +89,3 @@ def test_repeated_ids_are_refused_unless_ids_name_the_file_or_the_row(tmp_path: 
     one, two = (f"{shard}:a" for shard in shards)
     assert f"{one}\t1\t{two}\t1.0" in neardup(*command, "--ids", "file+id").stdout.splitlines()
     assert "0\t1\t2\t1.0" in neardup(*command, "--ids", "rows").stdout.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--print", "--k", "5"], ("k 5", "5 documents", "at most 4")),
-        (["--print", "--of", "fox-agian"], ("no document", "'fox-agian'", "close", "'fox-again', ")),
-        (["--print", "--of", "zzz"], ("no document", "'zzz'", "'fox', 'rose', 'fox-again'")),
-        (["--print", "--of", "fox", "--first", "1"], ("--of", "--first 1", "one of the two")),
-        (["--print", "--measure", "nope"], ("measure", "'nope'", " jaccard, ")),
-        (["-o", "out.xlsx"], ("out.xlsx", "suffix", ".parquet")),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_neighbours_that_cannot_be_found_are_refused(
-    arguments: list[str], parts: tuple[str, ...], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert says(refused("neighbors", corpus, *arguments), *parts)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from commands import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
+from commands import FOX, ROSE, in_terminal, neardup, read_lines, refused, write_lines
 from sentences import says
 
 GOLDEN = Path(__file__).parent / "replay-table.txt"
@@ -138,16 +138,6 @@ def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> N
     assert says(refused("replay", flow, *RULES, "--strict"), "line 5", "no readable time", "without --strict")
 
 
-def test_a_report_is_replaced_only_by_force(flow: Path, tmp_path: Path) -> None:
-    page = tmp_path / "replay.html"
-    result = neardup("replay", flow, *RULES, "--report", page)
-    assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert "http-equiv" in page.read_text("utf-8")
-    assert str(page) in result.stderr
-    assert "exists" in refused("replay", flow, *RULES, "--report", page)
-    neardup("replay", flow, *RULES, "--report", page, "--force")
-
-
 def test_an_empty_corpus_gives_an_empty_table(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
@@ -158,35 +148,6 @@ def test_an_empty_corpus_gives_an_empty_table(tmp_path: Path) -> None:
 
 def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None:
     assert "2024-01-01 09:00" in in_terminal("replay", flow, *RULES, stream="stdout")
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("--time-column", "text"), ("column 'text'", "no readable time")),
-        (("--time-column", "when"), ("no column 'when'", "columns are id")),
-        (("--speed", "0"), ("speed 0 ", "above 0")),
-        (("--speed", "-60"), ("speed -60 ", "above 0")),
-        (("--window", "tomorrow"), ("window", "'tomorrow'")),
-        (("--window-by", "day"), ("'day'", "hour")),
-        (("--against", "nobody"), ("against", "'nobody'", "everything")),
-        (("-o", "-"), ("- is stdout", "name a file")),
-        (("-o", "v.txt"), ("v.txt", "suffix", ".parquet")),
-        (("-o", "FLOW"), ("flow.jsonl", "input")),
-        (("--report", "p.pdf"), ("p.pdf", ".html")),
-        (("--report", "nowhere/p.html"), ("nowhere/p.html", "folder nowhere ", "exist", "make it")),
-        (("-o", "v.jsonl", "--originals", "./v.jsonl"), ("v.jsonl", "-o", "--originals")),
-        (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = names_in(tmp_path)
-    arguments = [str(flow) if option == "FLOW" else option for option in options]
-    assert says(refused("replay", flow, *arguments), *parts)
-    assert names_in(tmp_path) == before
 
 
 def test_no_column_of_times(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, write_lines
 from page_markup import Markup
-from sentences import says
 
 import neardup as nd
 
@@ -167,47 +166,3 @@ def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
     assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")
     assert "0 of 1 are shown" in text_of_page(Path("page.html"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (("dedup", "--dry-run", "--report", "report.txt"), ("report.txt", ".html", "name it")),
-        (("dedup", "--dry-run", "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (("dedup", "--dry-run", "--report", "no/r.html"), ("folder no ", "exist", "make it")),
-        (("dedup", "--dry-run", "--report-families", "3"), ("--report-families 3", "--report FILE.html")),
-        (("dedup", "--dry-run", "--report-rows", "3"), ("--report-rows 3", "--report FILE.html")),
-        (("dedup", "--dry-run", "--report-margin", "0.1"), ("--report-margin 0.1", "--report FILE.html")),
-        (("dedup", "--dry-run", "--report", "p.html", "--report-margin", "far"), ("--report-margin", "not a number")),
-        (("dedup", "--dry-run", "--report", "p.html", "--report-margin", "0.9"), ("margin 0.9", "nothing")),
-        (("dedup", "--dry-run", "--title-column", "id"), ("--title-column id", "--classifier FILE")),
-        (("explore", "-o", "mine.html"), ("mine.html", "exists", "--force")),
-        (("replay", *COARSE, "--report", "page.txt"), ("page.txt", ".html")),
-        (("replay", *COARSE, "--report", "v.html", "-o", "v.html"), ("v.html",)),
-        (("replay", *COARSE, "--report", "none/p.html"), ("folder none ", "exist", "make it")),
-        (("replay", *COARSE, "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (
-            ("replay", *COARSE, "--report", "s.html", "--store", "s.html"),
-            ("s.html", "--report", "--store", "two files"),
-        ),
-        (("replay", *COARSE, "--report-families", "5"), ("--report-families 5", "--report FILE.html")),
-        (
-            ("replay", *COARSE, "--report", "p.html", "--report-margin", "x"),
-            ("--report-margin", "'x'", "not a number"),
-        ),
-        (("compare", "--labels", "sure.jsonl", "--report", "page.json"), ("page.json", ".html")),
-        (("compare", "--labels", "sure.jsonl", "--report", "p.html", "-o", "p.html"), ("p.html", "two files")),
-        (("compare", "--labels", "sure.jsonl", "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (("audit", *COARSE, "--report", "page"), ("page ", ".html")),
-        (("audit", *COARSE, "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (("audit", *COARSE, "--report-pairs", "3"), ("--report-pairs 3", "--report FILE.html")),
-    ],
-)
-def test_reports_that_cannot_be_written_are_refused_by_every_command(
-    flow: Path, arguments: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    Path("mine.html").write_text("mine")
-    command, *options = arguments
-    assert says(refused(command, "flow.jsonl", *options), *parts)
-    assert Path("mine.html").read_text() == "mine"
-    assert names_in(Path()) == {"flow.jsonl", "labels.jsonl", "sure.jsonl", "mine.html"}

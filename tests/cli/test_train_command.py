@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import names_in, neardup, refused, write_lines
+from commands import neardup, refused, write_lines
 from labelled_stories import labelled, write_labels
 from sentences import says
 
@@ -82,33 +82,3 @@ def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
     result = neardup("train", corpus, "--labels", path, *CHOICES)
     assert "\x1b" not in result.stdout
     assert "␛[31md" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("--labels", "nowhere.csv"), ("nowhere.csv", "read")),
-        (("--labels", "LABELS", "--positive", "2"), ("labels.csv", "no label", "2")),
-        (("--labels", "LABELS", "--only", "split"), ("--only", "'split'", "column and value", "split=")),
-        (("--labels", "LABELS", "--only", "split=train"), ("labels.csv", "column 'split'", "--only", "id1, id2")),
-        (("--labels", "LABELS", "--label-column", "mine"), ("column 'mine'", "--label-column", "id1, id2")),
-        (("--labels", "LABELS", "--kernel", "poly"), ("--kernel", "'poly'", "linear, rbf or both")),
-        (("--labels", "LABELS", "--folds", "50"), ("folds 50", "2 to 20")),
-        (("--labels", "LABELS", "--vector", "unheard"), ("'unheard'", "one of default")),
-        (("--labels", "LABELS", "--candidate-rule", "0.5"), ("candidate rule", "'0.5'")),
-        (("--labels", "LABELS", "--html", "--content", "tags"), ("--html", "--content", "'tags'", "one of the two")),
-        (("--labels", "LABELS", "--title-column", "heading", "--vector", "title"), ("'heading'", "--title-column")),
-        (("--labels", "LABELS", "-o", "-"), ("- ", "stdout", "name one")),
-        (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
-        (("--labels", "LABELS", "-o", "d.json", "--summary", "./d.json"), ("d.json", "-o", "--summary")),
-        (("--labels", "LABELS", "--summary", "s.csv"), ("s.csv", ".json")),
-        (("--labels", "LABELS", "-o", "no/where.neardup"), ("folder no ", "exist", "make it")),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    before = names_in(tmp_path)
-    arguments = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("train", corpus, *arguments), *parts)
-    assert names_in(tmp_path) == before

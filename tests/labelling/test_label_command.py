@@ -179,7 +179,7 @@ def test_unusable_options_are_refused(corpus: Path, store: Path, tmp_path: Path)
         ("--pairs", "0"): "--pairs '0' is not a whole number from 1 on",
         ("--shared", "2"): "--shared '2' is not a number from 0 to 1",
         ("--seed", "-1"): "--seed '-1' is not",
-        ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is no measure of feature sets",
+        ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is not a measure of feature sets",
         ("--vector", "nonsense"): "vector: 'nonsense' is not known",
         ("--labeller", " "): "labeller ' ' is not a valid name",
         ("--each",): "--each belongs to --export FILE",

@@ -24,7 +24,7 @@ KEPT = {"output": "kept.jsonl"}
 @pytest.fixture
 def folder_of_files(tmp_path: Path, corpus_folder: Callable[[str], Path]) -> Path:
     """A folder with good files and bad ones."""
-    folder = tmp_path / "folder_of_files"
+    folder = tmp_path / "files"
     folder.mkdir()
     shutil.copy(corpus_folder("newswire") / "newswire.jsonl", folder / NEWS)
     shutil.copy(corpus_folder("newswire") / "labels.csv", folder / "labels.csv")
@@ -58,23 +58,54 @@ def dedup(*inputs: str, **options: Any) -> tuple[str, ...]:
     return line_of("dedup", *inputs, **KEPT | options)
 
 
-#: What is refused, and the words that the sentence has: the value, and what helps.
+#: Refused commands, and the words that the sentence has: the value, and what helps.
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a missing file": (dedup("missing.jsonl"), ("missing.jsonl",)),
     "a folder without documents": (dedup("nothing"), ("nothing", ".jsonl")),
     "a torn file": (dedup("torn.parquet"), ("torn.parquet",)),
+    "a threshold out of range": (dedup(NEWS, threshold=1.5), ("1.5", "(0, 1]")),
+    "a threshold that is no number": (dedup(NEWS, threshold="abc"), ("abc",)),
+    "an unknown recipe": (dedup(NEWS, recipe="nosuch"), ("nosuch", "default")),
     "a recipe that is no TOML": (dedup(NEWS, recipe="bad.toml"), ("bad.toml",)),
     "a recipe with a strange field": (dedup(NEWS, recipe="strange.toml"), ("nonsense",)),
+    "an unknown measure": (dedup(NEWS, measure="nosuch"), ("nosuch", "jaccard")),
+    "unknown features": (dedup(NEWS, features="nosuch:3"), ("nosuch", "words")),
+    "a measure that does not fit": (dedup(NEWS, signature="minhash:64"), ("jaccard", "overlap")),
+    "an output that exists": (dedup(NEWS, output="taken.jsonl"), ("taken.jsonl", "--force")),
+    "an output of no format": (dedup(NEWS, output="kept.xyz"), ("kept.xyz", ".parquet")),
+    "an output in no folder": (dedup(NEWS, output="nowhere/kept.jsonl"), ("nowhere",)),
+    "an output that is an input": (dedup(NEWS, output=NEWS, force=True), (NEWS,)),
+    "one name for two outputs": (dedup(NEWS, duplicates="kept.jsonl"), ("kept.jsonl", "--duplicates")),
+    "no output": (line_of("dedup", NEWS), ("--dry-run",)),
+    "a column that is not there": (dedup(NEWS, text_column="body"), ("body", "--text-column")),
+    "an id column that is not there": (dedup(NEWS, id_column="nid"), ("nid", "--id-column")),
+    "no threads": (dedup(NEWS, threads=0), ("0", "--threads")),
+    "a size that is none": (dedup(NEWS, memory="lots"), ("lots", "2GB")),
     "a broken line where none may be": (dedup("broken.jsonl", strict=True), ("broken.jsonl", "4", "--strict")),
+    "a classifier that is none": (dedup(NEWS, classifier=NEWS), (NEWS,)),
     "pairs to no format": (line_of("pairs", NEWS, output="pairs.xyz"), ("pairs.xyz", ".csv")),
+    "an unknown id": (line_of("explain", NEWS, "nw-0001", "nw-9999"), ("nw-9999", "nw-0001")),
     "no neighbours": (line_of("neighbors", NEWS, k=0, output="near.csv"), ("0", "--k")),
+    "neighbours of nobody": (line_of("neighbors", NEWS, of="zz", output="near.csv"), ("zz",)),
+    "a query that is not there": (line_of("query", NEWS, document="missing.txt"), ("missing.txt",)),
+    "labels from nowhere": (line_of("compare", NEWS), ("--labels", "--clusters")),
     "labels of strangers": (line_of("compare", NEWS, labels="strangers.csv"), ("zz", "--ignore-unknown")),
     "labels that are not there": (line_of("audit", NEWS, labels="missing.csv"), ("missing.csv",)),
     "a training on strangers": (line_of("train", NEWS, labels="strangers.csv", output="a.neardup"), ("zz",)),
     "one document to explore": (line_of("explore", "one.jsonl"), ("1",)),
+    "a replay without times": (line_of("replay", "one.jsonl"), ("--time-column",)),
+    "a window that is none": (line_of("replay", NEWS, window="soon"), ("soon", "24h")),
+    "an inbox that is not there": (line_of("watch", "nowhere", originals="out", store="s.db"), ("nowhere",)),
     "a store that is not there": (line_of("label", NEWS, store="l.db", export="out.csv"), ("l.db",)),
     "a recipe to show that is none": (line_of("recipe show", "nosuch"), ("nosuch", "default")),
     "a recipe to check that is none": (line_of("recipe check", "bad.toml"), ("bad.toml",)),
+}
+#: Commands that the parser of the command line refuses.
+UNPARSED = {
+    "an unknown option": (*dedup(NEWS), "--nonsense"),
+    "an unknown command": ("nosuch", NEWS),
+    "a missing option": line_of("query", NEWS),
+    "too few ids": line_of("explain", NEWS, "nw-0001"),
 }
 
 
@@ -85,12 +116,23 @@ def test_refusals_are_one_sentence_and_write_nothing(name: str, folder_of_files:
     done = call(*command, folder=folder_of_files)
     assert done.code == 2
     assert done.out == b""
-    # Where no run came before, one that is refused late has said that it compiles.
+    # Where no run came before, one that is refused late has printed that it compiles.
     message = re.sub(r"^neardup: compiling kernels.*\n", "", done.err)
     assert message.startswith("neardup: ")
     assert message.count("\n") == 1, message
     for word in words:
         assert word in message
+    assert contents(folder_of_files) == before
+
+
+@pytest.mark.parametrize("name", UNPARSED)
+def test_unparsed_commands_exit_with_two_and_write_nothing(name: str, folder_of_files: Path) -> None:
+    before = contents(folder_of_files)
+    done = call(*UNPARSED[name], folder=folder_of_files)
+    assert done.code == 2
+    assert done.out == b""
+    assert done.err.startswith("neardup: ")
+    assert done.err.count("\n") == 1, done.err
     assert contents(folder_of_files) == before
 
 
@@ -122,6 +164,20 @@ def test_broken_records_are_rejected_with_file_and_line(folder_of_files: Path) -
     kept = (folder_of_files / "kept.jsonl").read_text("utf-8").splitlines()
     assert set(kept) <= set((folder_of_files / "broken.jsonl").read_text("utf-8").splitlines())
     assert len(kept) == summary["kept"]
+
+
+def test_a_dry_run_writes_nothing(folder_of_files: Path) -> None:
+    before = contents(folder_of_files)
+    done = call(*line_of("dedup", NEWS, dry_run=True), folder=folder_of_files)
+    assert (done.code, done.out) == (0, b"")
+    assert "132 kept, 67 dropped" in done.err
+    assert contents(folder_of_files) == before
+
+
+def test_force_replaces_an_output(folder_of_files: Path) -> None:
+    done = call(*dedup(NEWS, output="taken.jsonl", force=True), folder=folder_of_files)
+    assert done.code == 0, done.err
+    assert len((folder_of_files / "taken.jsonl").read_text("utf-8").splitlines()) == 132
 
 
 _LABELS = {"labels": "labels.csv", "only": "labeller=anna"}
@@ -186,6 +242,40 @@ def test_the_same_input_gives_the_same_bytes(name: str, folder_of_files: Path) -
     assert found[0] == found[1]
 
 
+def test_the_same_training_gives_the_same_bytes(folder_of_files: Path) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    measures = {"vector": "jaccard(words:4), containment(words:1)", "kernel": "linear"}
+    for name in ("a.neardup", "b.neardup"):
+        done = call(*line_of("train", NEWS, **_LABELS, **measures, output=name), folder=folder_of_files)
+        assert done.code == 0, done.err
+    assert (folder_of_files / "a.neardup").read_bytes() == (folder_of_files / "b.neardup").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "arrow", "feather"])
+def test_a_table_has_the_same_rows_in_every_format(name: str, folder_of_files: Path) -> None:
+    files = {"output": "kept.jsonl", "duplicates": "duplicates.csv"}
+    assert call(*line_of("dedup", NEWS, **files), folder=folder_of_files).code == 0
+    again = {"output": f"again.{name}", "duplicates": f"again-duplicates.{name}"}
+    assert call(*line_of("dedup", NEWS, **again), folder=folder_of_files).code == 0
+    for one, other in zip(files.values(), again.values(), strict=True):
+        expected = rows_of_output(one, (folder_of_files / one).read_bytes())
+        assert [_as_text(row) for row in rows_of_output(other, (folder_of_files / other).read_bytes())] == [
+            _as_text(row) for row in expected
+        ]
+
+
+def _as_text(row: dict[str, Any]) -> dict[str, str]:
+    """What of a row is the same in CSV, which does not tell numbers from texts or nothing from an empty text."""
+    return {key: _number(value) for key, value in row.items()}
+
+
+def _number(value: Any) -> str:
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        return str(value or "")
+
+
 #: Commands that write a page, all in one file.
 PAGES = {
     "dedup": line_of("dedup", NEWS, dry_run=True, report="page.html"),
@@ -217,12 +307,12 @@ def test_a_page_is_one_file_that_loads_nothing(
 def test_a_report_changes_no_other_output(folder_of_files: Path) -> None:
     pytest.importorskip("altair", reason="Altair is not installed")
     pytest.importorskip("vl_convert", reason="vl-convert is not installed")
-    for folder, more in (("plain", {}), ("told", {"report": "told/page.html"})):
+    for folder, more in (("plain", {}), ("with_report", {"report": "with_report/page.html"})):
         (folder_of_files / folder).mkdir()
         files = {"output": f"{folder}/kept.jsonl", "duplicates": f"{folder}/duplicates.csv"}
         assert call(*line_of("dedup", NEWS, **files, **more), folder=folder_of_files).code == 0
     for name in ("kept.jsonl", "duplicates.csv"):
-        assert (folder_of_files / "told" / name).read_bytes() == (folder_of_files / "plain" / name).read_bytes()
+        assert (folder_of_files / "with_report" / name).read_bytes() == (folder_of_files / "plain" / name).read_bytes()
 
 
 def test_labels_survive_a_store(folder_of_files: Path) -> None:
@@ -235,6 +325,20 @@ def test_labels_survive_a_store(folder_of_files: Path) -> None:
     assert (folder_of_files / "labels.db.csv").read_bytes() == (folder_of_files / "again.db.csv").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["default", "simhash", "terms"])
+def test_a_shown_recipe_is_that_recipe(name: str, folder_of_files: Path) -> None:
+    output = call(*line_of("recipe show", name), folder=folder_of_files)
+    assert output.code == 0, output.err
+    (folder_of_files / "mine.toml").write_bytes(output.out)
+    for summary, recipe in (("named.json", name), ("mine.json", "mine.toml")):
+        assert (
+            call(*line_of("dedup", NEWS, recipe=recipe, output="-", summary=summary), folder=folder_of_files).code == 0
+        )
+    named, mine = (json.loads((folder_of_files / one).read_text()) for one in ("named.json", "mine.json"))
+    assert named["fingerprint"] == mine["fingerprint"]
+    assert call(*line_of("recipe check", "mine.toml"), folder=folder_of_files).code == 0
+
+
 def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "neardup", *arguments]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -245,3 +349,13 @@ def test_a_process_gives_the_outputs_of_a_call(folder_of_files: Path) -> None:
     with _process(*command, folder=folder_of_files) as started:
         out, err = started.communicate(timeout=120)
     assert Call(started.returncode, out, err.decode()) == call(*command, folder=folder_of_files)
+
+
+def test_a_closed_pipe_ends_the_command_quietly(folder_of_files: Path) -> None:
+    with _process(*line_of("pairs", NEWS, threshold=0.01, json=True), folder=folder_of_files) as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.stderr is not None
+        message = started.stderr.read()
+        started.wait(timeout=120)
+    assert (started.returncode, b"Traceback" in message) == (1, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -57,13 +58,14 @@ def test_a_classifier_in_a_window_keeps_what_a_run_keeps(model: Path) -> None:
 RUN_OPTIONS: dict[str, dict[str, Any]] = {
     "one thread": {"threads": 1},
     "three threads": {"threads": 3},
+    "a budget": {"memory": 2_000_000},
     "a budget and one thread": {"memory": 2_000_000, "threads": 1},
     "all pairs": {"pairs_per_document": None},
     "a margin": {"margin": 0.2},
 }
 
 
-@pytest.mark.parametrize("corpus", ["newswire", "reuters"])
+@pytest.mark.parametrize("corpus", ["newswire", "adzuna", "reuters"])
 @pytest.mark.parametrize("way", RUN_OPTIONS)
 @pytest.mark.parametrize("name", ["default", "ddd", "jaccard", "containment", "clip"])
 def test_threads_memory_and_margin_change_no_answer(name: str, way: str, corpus: str) -> None:
@@ -77,6 +79,48 @@ def test_threads_memory_and_margin_change_no_answer(name: str, way: str, corpus:
 def _plain_run(corpus: str, name: str) -> Answer:
     choices = question_of(name).choices
     return in_memory(table_of(corpus, COUNTS[corpus]), **choices)
+
+
+def _batches(table: pa.Table, size: int) -> pa.Table:
+    return pa.Table.from_batches(table.combine_chunks().to_batches(max_chunksize=size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_the_size_of_batches_changes_no_answer(size: int) -> None:
+    table = table_of("newswire", 199)
+    check_equal(in_memory(_batches(table, size), threshold=0.6), in_memory(table, threshold=0.6))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "texts"])
+def test_the_kind_of_table_changes_no_answer(kind: str) -> None:
+    table = table_of("newswire", 199)
+    expected = in_memory(table, recipe="ddd")
+    if kind == "texts":
+        found = in_memory(table["text"].to_pylist(), recipe="ddd")
+        names = table["id"].to_pylist()
+        assert {names[row] for row in found.kept} == expected.kept
+        return
+    frame = pytest.importorskip(kind, reason=f"{kind} is not installed")
+    data = table.to_pandas() if kind == "pandas" else frame.from_arrow(table)
+    check_equal(in_memory(data, recipe="ddd"), expected)
+
+
+@pytest.mark.parametrize("cuts", [[199], [1, 50, 199], [40, 80, 120, 160, 199]], ids=["one", "three", "five"])
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_path: Path) -> None:
+    table, begin = table_of("newswire", 199), 0
+    files: list[Path] = []
+    for end in cuts:
+        part = table.slice(begin, end - begin)
+        files.append(tmp_path / f"{len(files)}.{ending}")
+        if ending == "parquet":
+            pyarrow.parquet.write_table(part, files[-1], row_group_size=9)
+        else:
+            files[-1].write_text("".join(json.dumps(row) + "\n" for row in part.to_pylist()), "utf-8")
+        begin = end
+    with nd.dedup_files(files, recipe="ddd") as result:
+        check_equal(of_result(result), in_memory(table, recipe="ddd"))
+        assert result.table()["id"].to_pylist() == result.kept
 
 
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "r8"])
@@ -98,6 +142,13 @@ def test_a_result_moves_to_stricter_thresholds(measure: str, mine: float, asked:
             result.at(mine + 1 if measure == "euclidean" else mine - 0.1)
 
 
+def test_a_margin_allows_lower_thresholds() -> None:
+    table = table_of("newswire", 199)
+    with nd.dedup(table, threshold=0.8, margin=0.3) as result:
+        for threshold in (0.55, 0.7, 0.9):
+            check_equal(of_result(result.at(threshold)), in_memory(table, threshold=threshold))
+
+
 @pytest.mark.parametrize("threshold", [Fraction(3, 10), Fraction(17, 20), Fraction(1)], ids=str)
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "msrp", "r8"])
 def test_the_default_recipe_equals_a_plain_comparison(corpus: str, threshold: Fraction) -> None:
@@ -108,6 +159,20 @@ def test_the_default_recipe_equals_a_plain_comparison(corpus: str, threshold: Fr
     assert len(texts) > 100
     check_equal(in_memory(table, recipe="default", threshold=float(threshold)), expected)
     check_equal(in_a_window(table, recipe="default", threshold=float(threshold)), expected)
+
+
+def test_a_store_gives_the_verdicts_of_an_index_in_memory(tmp_path: Path) -> None:
+    rows = rows_of("newswire")
+    documents = [nd.Document(row["id"], row["text"], row["timestamp"]) for row in rows]
+    with nd.Index("ddd", window="24h") as index:
+        expected = index.add_many(documents)
+    verdicts = []
+    for begin in range(0, len(documents), 45):
+        # Each piece in a run of its own: the window comes back from the disk.
+        with nd.Index("ddd", window="24h", path=tmp_path / "news.db") as index:
+            verdicts += index.add_many(documents[begin : begin + 45])
+            assert all(index.verdict_of(verdict.id) == verdict for verdict in verdicts[-45:])
+    assert verdicts == expected
 
 
 def test_all_interfaces_give_the_same_similarities() -> None:

@@ -208,7 +208,7 @@ def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pa
 
 def test_a_classifier_outside_its_domain_is_refused(spark: SparkSession) -> None:
     table = table_of(6, 80)
-    part = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
+    part = Domain.from_training(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
     away = replace(make_classifier("sets"), domain=part)
     with pytest.raises(RecipeError) as local:
         neardup.dedup(table.sort_by("id"), classifier=away)

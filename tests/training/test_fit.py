@@ -1,4 +1,4 @@
-"""The best threshold on a measure, Platt's sigmoid, machines out of fold and the search for one, beside twins."""
+"""The best threshold on a measure, Platt's sigmoid, machines out of fold and the search of options, beside twins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sentences import says
 from neardup.errors import NeardupError
 from neardup.training.fit import (
     KERNELS,
-    LEAST_SLOPE,
+    MIN_SLOPE,
     MachineOptions,
     MeasureThreshold,
     SearchResult,
@@ -38,14 +38,14 @@ TABLES = st.lists(st.tuples(VALUES, VALUES, st.booleans()), min_size=2, max_size
 
 
 @given(TABLES)
-def test_no_threshold_is_better(rows: list[tuple[float, float, bool]]) -> None:
+def test_the_best_threshold_has_the_highest_f1(rows: list[tuple[float, float, bool]]) -> None:
     x, labels = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
     found = best_threshold(x, labels)
     passed = found.passes(x).tolist()
     assert naive.f1(passed, labels.tolist()) == pytest.approx(naive.highest_f1(x.tolist(), labels.tolist()))
 
 
-def test_it_lies_halfway() -> None:
+def test_the_best_threshold_lies_halfway_between_two_values() -> None:
     x, labels = np.array([[0.2], [0.4], [0.8], [0.9]]), np.array([False, False, True, True])
     assert best_threshold(x, labels) == MeasureThreshold(0, (0.4 + 0.8) / 2, False)
     assert best_threshold(-x, labels) == MeasureThreshold(0, -(0.4 + 0.8) / 2, True)
@@ -53,15 +53,15 @@ def test_it_lies_halfway() -> None:
     assert best_threshold(close, np.array([False, True])).passes(close).tolist() == [False, True]
 
 
-def test_what_is_not_known_does_not_pass() -> None:
+def test_unknown_values_do_not_pass() -> None:
     x = np.array([[math.nan], [0.3], [0.1]])
-    for below in (False, True):
-        assert not MeasureThreshold(0, 0.2, below).passes(x)[0]
+    for is_maximum in (False, True):
+        assert not MeasureThreshold(0, 0.2, is_maximum).passes(x)[0]
     unknown = best_threshold(np.full((3, 1), math.nan), np.array([True, False, True]))
     assert not unknown.passes(np.array([[1.0]]))[0]
 
 
-def test_folds_are_judged_by_the_thresholds_of_others() -> None:
+def test_each_fold_is_judged_by_the_threshold_of_the_others() -> None:
     x, labels = np.array([[0.1], [0.9], [0.5], [0.7]]), np.array([False, True, True, False])
     splits = [Split(np.array([0, 1]), np.array([2, 3])), Split(np.array([2, 3]), np.array([0, 1]))]
     passed = out_of_fold_threshold(x, labels, splits)
@@ -75,44 +75,26 @@ SCORED = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=4, max_si
 
 
 @given(SCORED)
-def test_the_sigmoid_is_that_of_the_paper(rows: list[tuple[float, bool]]) -> None:
+def test_the_sigmoid_equals_the_papers_algorithm(rows: list[tuple[float, bool]]) -> None:
     g, labels = [score for score, _ in rows], [label for _, label in rows]
     a, b = naive.sigmoid(g, labels)
     found = fit_sigmoid(np.array(g), np.array(labels))
-    if a > -LEAST_SLOPE:
+    if a > -MIN_SLOPE:
         assert not found.is_informative
-        assert found.a == -LEAST_SLOPE
+        assert found.a == -MIN_SLOPE
     else:
-        # Where g hardly differs, many a and b give these probabilities.
+        # If g hardly differs, many a and b give these probabilities.
         assert found.is_informative
         assert found.probability(np.array(g)) == pytest.approx([1 / (1 + math.exp(a * v + b)) for v in g], abs=1e-6)
 
 
-@given(SCORED)
-def test_nothing_nearby_is_likelier(rows: list[tuple[float, bool]]) -> None:
-    g, labels = np.array([score for score, _ in rows]), np.array([label for _, label in rows])
-    found = fit_sigmoid(g, labels)
-    if not found.is_informative:
-        return
-    high, low = (labels.sum() + 1) / (labels.sum() + 2), 1 / ((~labels).sum() + 2)
-    targets = np.where(labels, high, low)
-
-    def loss(a: float, b: float) -> float:
-        p = np.clip(1 / (1 + np.exp(np.clip(a * g + b, -700, 700))), 1e-300, 1 - 1e-16)
-        return float(-(targets * np.log(p) + (1 - targets) * np.log1p(-p)).sum())
-
-    least = loss(found.a, found.b)
-    for da, db in ((0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01)):
-        assert least <= loss(found.a + da, found.b + db) + 1e-6
-
-
-def test_huge_values_overflow_nothing() -> None:
+def test_the_sigmoid_does_not_overflow() -> None:
     found = fit_sigmoid(np.array([-1e6, 1e6, -1.0, 1.0] * 5), np.array([False, True, False, True] * 5))
     assert np.isfinite(found.probability(np.array([-1e9, 1e9]))).all()
     assert np.isfinite(found.loss(np.array([-1e9, 1e9]), np.array([True, False]))).all()
 
 
-POINTS = [
+OPTIONS = [
     MachineOptions("linear", 0.5),
     MachineOptions("linear", 2.0, balanced=True),
     MachineOptions("rbf", 4.0, 0.5),
@@ -121,7 +103,7 @@ POINTS = [
 
 
 def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
-    """Vectors of two classes that overlap; some measures are not known, one is never, one never differs."""
+    """Vectors of two classes that overlap; one measure is sometimes unknown, one always, one is constant."""
     rng = np.random.default_rng(seed)
     labels = rng.random(count) < 0.4
     x = rng.normal(np.where(labels, 0.7, -0.7)[:, np.newaxis], 1.0, (count, 5))
@@ -130,19 +112,19 @@ def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
     return x, labels
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_out_of_fold_is_fitting_on_the_others(point: MachineOptions) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_out_of_fold_scores_are_those_of_a_fit_on_the_other_folds(options: MachineOptions) -> None:
     x, labels = made()
     folds = make_folds(np.arange(80), np.arange(80, 160), labels, count=4, seed=0)
     assert folds is not None
-    g = out_of_fold_scores(scale_splits(x, labels, folds.splits), point, 80)
+    g = out_of_fold_scores(scale_splits(x, labels, folds.splits), options, 80)
     for train, test in folds.splits:
-        assert np.array_equal(g[test], fit(x[train], labels[train], point).decision_function(x[test]))
-    part = out_of_fold_scores(scale_splits(x, labels, folds.splits[:1]), point, 80)
+        assert np.array_equal(g[test], fit(x[train], labels[train], options).decision_function(x[test]))
+    part = out_of_fold_scores(scale_splits(x, labels, folds.splits[:1]), options, 80)
     assert np.isnan(part[folds.splits[1].test]).all()
 
 
-def test_a_quick_machine_ranks() -> None:
+def test_a_quick_machine_ranks_duplicates_first() -> None:
     x, labels = made()
     g = quick_scorer(x, labels)
     others, truth = made(seed=1)
@@ -151,22 +133,22 @@ def test_a_quick_machine_ranks() -> None:
     assert g(np.full((1, 5), np.nan)).shape == (1,)
 
 
-def test_scikit_learn_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(NeardupError) as caught:
         quick_scorer(*made())
     assert says(caught.value, "sklearn is not installed", "pip install 'neardup[learn]'")
 
 
-def make_group_splits(labels: Any) -> Any:
+def splits_of(labels: Any) -> Any:
     count = len(labels)
     folds = make_folds(np.arange(count), np.arange(count, 2 * count), labels, count=3, seed=0)
     assert folds is not None
     return folds.splits
 
 
-def found(x: Any, labels: Any, kernels: tuple[str, ...] = KERNELS, seed: int = 0) -> SearchResult:
-    return search(x, labels, np.arange(len(labels)), make_group_splits(labels), kernels=kernels, seed=seed)
+def search_options(x: Any, labels: Any, *kernels: str) -> SearchResult:
+    return search(x, labels, np.arange(len(labels)), splits_of(labels), kernels=kernels, seed=0)
 
 
 def overlapping(count: int, share: float, apart: float = 0.8, seed: int = 0) -> Any:
@@ -179,23 +161,24 @@ def test_a_ring_gets_the_rbf_kernel() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, (200, 2))
     labels = (x**2).sum(axis=1) < 1.2
-    assert found(x, labels).options.kernel == "rbf"
-    assert found(x, labels, ("linear",)).options.kernel == "linear"
-    assert ((found(x, labels).scores >= 0) == labels).mean() > 0.9
+    chosen = search_options(x, labels, *KERNELS)
+    assert chosen.options.kernel == "rbf"
+    assert ((chosen.scores >= 0) == labels).mean() > 0.9
+    assert search_options(x, labels, "linear").options.kernel == "linear"
 
 
-def test_g_is_moved_so_that_0_is_one_half() -> None:
+def test_scores_are_moved_so_that_probability_one_half_is_at_0() -> None:
     x, labels = overlapping(150, 0.3)
-    chosen = found(x, labels, ("linear",))
-    g = out_of_fold_scores(scale_splits(x, labels, make_group_splits(labels)), chosen.options, 150)
+    chosen = search_options(x, labels, "linear")
+    g = out_of_fold_scores(scale_splits(x, labels, splits_of(labels)), chosen.options, 150)
     assert chosen.scores == pytest.approx(g + chosen.offset, abs=1e-12)
     assert chosen.sigmoid.probability(chosen.scores) == pytest.approx(fit_sigmoid(g, labels).probability(g), abs=1e-9)
     assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero_probability)
 
 
-def test_where_duplicates_are_rare_and_hard_to_tell_0_lies_lower() -> None:
+def test_rare_and_difficult_duplicates_move_the_cut_below_one_half() -> None:
     x, labels = overlapping(1200, 0.08, apart=0.35, seed=2)
-    chosen = found(x, labels, ("linear",))
+    chosen = search_options(x, labels, "linear")
     assert chosen.zero_probability < 0.45
     assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero_probability)
     assert (chosen.scores >= 0).sum() > (chosen.sigmoid.probability(chosen.scores) >= 0.5).sum()

@@ -1,6 +1,6 @@
 """A classifier: its candidate rule, its support vector machine as plain arrays, and its file.
 
-Deciding needs no machine learning library, and gives the same bits everywhere.
+Applying it needs no machine learning library and gives the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.facts import facts_digest
+from neardup.classifier.feature_rows import facts_digest
 from neardup.classifier.records import Records, needed_columns, read_records
 from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
@@ -53,7 +53,7 @@ def parse_candidate_rule(text: str = CANDIDATE_RULE, *, content: str = "") -> Re
     Raises
     ------
     RecipeError
-        If the text is no such rule.
+        If the text is not such a rule.
     """
     try:
         step = SecondStep.parse(text)
@@ -65,7 +65,7 @@ def parse_candidate_rule(text: str = CANDIDATE_RULE, *, content: str = "") -> Re
         raise RecipeError(f"candidate rule {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
     if step.measure not in SET_MEASURES:
         raise RecipeError(
-            f"candidate rule {text!r}: {step.measure} is no measure of feature sets; write it like {CANDIDATE_RULE}"
+            f"candidate rule {text!r}: {step.measure} is not a measure of feature sets; write it like {CANDIDATE_RULE}"
         )
     return Recipe(
         name="candidate_rule", content=content, features=step.features, measure=step.measure, threshold=step.threshold
@@ -261,17 +261,17 @@ class Classifier:
         needed_columns(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
     def without_cut(self) -> Classifier:
-        """Return the classifier that passes every candidate, so that their probabilities can be examined."""
+        """Return the classifier without its cut: every candidate passes, so all probabilities can be examined."""
         return replace(self, cut=float("-inf"))
 
     def domain_error(self, counts: DomainCounts) -> str:
-        """Return a sentence on why a run with these counts is outside the domain; empty if it is inside.
+        """Return the error of a run with these counts that is outside the domain; empty if it is inside.
 
-        A classifier that passes everything is never outside.
+        A classifier without a cut has no such error.
         """
-        if self.domain is None or self.cut == float("-inf") or not (why := self.domain.mismatch(counts)):
+        if self.domain is None or self.cut == float("-inf") or not (reason := self.domain.mismatch(counts)):
             return ""
-        return f"classifier {self.fingerprint} does not fit these documents: {why}"
+        return f"classifier {self.fingerprint} does not fit these documents: {reason}"
 
     def check_domain(self, counts: DomainCounts) -> None:
         """Check that a run with these counts is inside the domain, unless ``force_domain``.
@@ -283,13 +283,13 @@ class Classifier:
         """
         if self.force_domain:
             return
-        if why := self.domain_error(counts):
+        if error := self.domain_error(counts):
             raise RecipeError(
-                f"{why}; train one on labels of such documents, or continue with "
+                f"{error}; train one on labels of such documents, or continue with "
                 f"{option('--force-domain', 'force_domain=True')}"
             )
 
-    def at_precision(self, wanted: float) -> Classifier:
+    def at_precision(self, precision: float) -> Classifier:
         """Return the classifier with the lowest cut that reached a precision in (0, 1] on the training pairs.
 
         Each training pair is scored by a machine that was not trained on it. Raising the precision raises the cut, so
@@ -300,13 +300,13 @@ class Classifier:
         RecipeError
             If no cut reached it.
         """
-        if not 0 < wanted <= 1:
-            raise RecipeError(f"precision {wanted} is outside (0, 1]; give a share such as 0.99")
-        cut, best = find_cut(self.scores, self.labels, wanted)
+        if not 0 < precision <= 1:
+            raise RecipeError(f"precision {precision} is outside (0, 1]; give a share such as 0.99")
+        cut, best = find_cut(self.scores, self.labels, precision)
         if cut is None:
             raise RecipeError(
-                f"no cut reached precision {wanted:g} on the training pairs, where the best is {best:.3f}; choose a "
-                "lower one, or label more pairs and train again"
+                f"no cut reached precision {precision:g} on the training pairs, where the highest is {best:.3f}; "
+                "choose a lower one, or label more pairs and train again"
             )
         return replace(self, cut=cut)
 
@@ -342,7 +342,7 @@ def find_cut(scores: Floats, labels: Bools, precision: float) -> tuple[float | N
     return (float(ranked[sufficient[-1]]) if len(sufficient) else None), float(precisions.max(initial=0.0))
 
 
-#: Incremented whenever an older neardup would misread the file.
+#: Incremented whenever an older version would misread the file.
 FORMAT = 3
 _KIND = "neardup classifier"
 #: An entry that only files of format 1 have.
@@ -360,10 +360,10 @@ def load_classifier(path: str | PathLike[str]) -> Classifier:
     Raises
     ------
     InputError
-        If it is no classifier file, is truncated, changed or of another format, or was trained with other versions of
-        the algorithms or of Unicode.
+        If it is not a classifier file, is truncated, changed or of another format, or was trained with other versions
+        of the algorithms or of Unicode.
     """
-    return unpack_classifier(read_file(path, "give what neardup train wrote"), os.fspath(path))
+    return unpack_classifier(read_file(path, "give a file that neardup train wrote"), os.fspath(path))
 
 
 def pack_classifier(classifier: Classifier) -> bytes:
@@ -426,7 +426,7 @@ def unpack_classifier(data: bytes, name: str) -> Classifier:
     try:
         manifest = json.loads(entries["manifest.json"])
         if manifest["kind"] != _KIND:
-            raise InputError(f"{name} is no classifier file; give what neardup train wrote")
+            raise InputError(f"{name} is not a classifier file; give a file that neardup train wrote")
         if manifest["format"] != FORMAT:
             raise InputError(f"{name} has format {manifest['format']!r}, and this neardup reads {FORMAT}; {way_out}")
         classifier = _classifier(manifest, entries)
@@ -437,14 +437,16 @@ def unpack_classifier(data: bytes, name: str) -> Classifier:
     except InputError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError, RecipeError) as error:
-        raise InputError(f"{name} holds no readable classifier ({error}); {way_out}") from None
+        raise InputError(f"{name} contains no readable classifier ({error}); {way_out}") from None
     return classifier
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
     """Return the entries of a file whose digest is right."""
     if len(data) < _DIGEST_LENGTH or _digest(data[:-_DIGEST_LENGTH]) != data[-_DIGEST_LENGTH:]:
-        raise InputError(f"{name} is no classifier file, or it is truncated or changed; give what neardup train wrote")
+        raise InputError(
+            f"{name} is not a classifier file, or it is truncated or changed; give a file that neardup train wrote"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
@@ -455,7 +457,7 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
                 return {entry.filename: archive.read(entry) for entry in entries}
     except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, RuntimeError):
         pass
-    raise InputError(f"{name} is no classifier file; give what neardup train wrote")
+    raise InputError(f"{name} is not a classifier file; give a file that neardup train wrote")
 
 
 def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifier:
@@ -551,7 +553,7 @@ def classifier_recipe(
     classifier: Classifier,
     choices: Mapping[str, Any],
     *,
-    say: Callable[[str, Any], str] = lambda name, value: f"{name}={value!r}",
+    format_option: Callable[[str, Any], str] = lambda name, value: f"{name}={value!r}",
     precision: str = "classifier.at_precision(0.99)",
 ) -> Recipe:
     """Return a classifier's recipe with the chosen keep order.
@@ -560,10 +562,10 @@ def classifier_recipe(
     ----------
     choices : mapping of str to value
         Options of a recipe, None if not chosen. Only ``keep`` may differ from the classifier's own.
-    say : callable
+    format_option : callable
         Formats an option as the caller writes it.
     precision : str
-        How the caller chooses a working point.
+        The caller's way to choose a working point, for the message.
 
     Raises
     ------
@@ -575,6 +577,6 @@ def classifier_recipe(
         if value is None or name == "keep" or (name == "content" and value == rule.content):
             continue
         content = f"content {rule.content!r}" if rule.content else "texts as they are"
-        why = _CONFLICTS.get(name, _CONFLICTS["recipe"]).format(content=content, precision=precision)
-        raise RecipeError(f"{say(name, value)} does not go with a classifier, which {why}")
+        reason = _CONFLICTS.get(name, _CONFLICTS["recipe"]).format(content=content, precision=precision)
+        raise RecipeError(f"{format_option(name, value)} does not go with a classifier, which {reason}")
     return classifier.recipe.changed(keep=choices.get("keep") or rule.keep)

@@ -1,4 +1,4 @@
-"""The domain of a classifier: the ranges of its training pairs, and the pairs in use that lie outside."""
+"""The domain of a classifier: the ranges of its training pairs, and counts of pairs outside."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _RANGE_MARGIN = 0.1
 #: 99th, by more than this factor.
 _LENGTH_FACTOR = 2.0
 #: A script in fewer training texts than this share, or a measure unknown for fewer pairs, counts as not trained on.
-_LEAST_SHARE = 0.01
-#: The first letters of a text that decide its script.
+_MIN_SHARE = 0.01
+#: The number of first letters that determine the script of a text.
 _SCRIPT_LETTERS = 40
-#: With fewer candidates than this, shares mean nothing.
-_LEAST_CANDIDATES = 20
+#: With fewer candidates, shares are meaningless.
+_MIN_CANDIDATES = 20
 #: The largest share of the candidates that may lie outside. Cross-validation cannot give it, because labelled pairs
 #: resemble each other: 0.6% of Reuters' labelled pairs lie outside the domain of the other folds, but 14% of all its
 #: candidates. From 31% on (r8), precision was below that of a threshold (benchmarks/results/home.json).
-MOST_OUTSIDE = 0.25
-#: A run must turn down at least this part of the share that was turned down in training. Labels are chosen among hard
-#: pairs, so a run in the domain turns down more.
-_LEAST_REJECTED = 1 / 3
+MAX_OUTSIDE_SHARE = 0.25
+#: A run must reject at least this part of the share that was rejected in training. Labels are chosen among hard pairs,
+#: so a run in the domain rejects more.
+_MIN_REJECTED_SHARE = 1 / 3
 
 
 class DomainCounts(NamedTuple):
@@ -39,11 +39,11 @@ class DomainCounts(NamedTuple):
     candidates: int = 0
     #: Candidates outside its domain.
     outside: int = 0
-    #: Candidates that it takes for near-duplicates.
+    #: Candidates that pass its cut.
     passed: int = 0
 
     @classmethod
-    def of(cls, search: Mapping[str, Any]) -> DomainCounts:
+    def from_search(cls, search: Mapping[str, Any]) -> DomainCounts:
         """Return the counts of a run from the statistics of its search."""
         return cls(search["first_step_pairs"], search.get("outside", 0), search["pairs"])
 
@@ -84,7 +84,7 @@ class Domain(NamedTuple):
     pass_share: float
 
     @classmethod
-    def of(cls, x: Floats, texts: Sequence[str], similarity: Floats, passed: Bools) -> Domain:
+    def from_training(cls, x: Floats, texts: Sequence[str], similarity: Floats, passed: Bools) -> Domain:
         """Return the domain of n training pairs.
 
         ``x`` (float64[n, r]) holds their measures, ``similarity`` (float64[n]) that of the candidate rule, and
@@ -96,7 +96,7 @@ class Domain(NamedTuple):
             np.isnan(x).mean(axis=0),
             _range(np.array([len(text) for text in texts], np.float64)),
             _range(similarity),
-            tuple(sorted(name for name, count in script_counts.items() if name and count >= _LEAST_SHARE * len(texts))),
+            tuple(sorted(name for name, count in script_counts.items() if name and count >= _MIN_SHARE * len(texts))),
             float(passed.mean()),
         )
 
@@ -117,43 +117,45 @@ class Domain(NamedTuple):
         margin = _RANGE_MARGIN * (high - low)
         with np.errstate(invalid="ignore"):
             exceeds = (x < low - margin) | (x > high + margin)
-        return np.asarray((exceeds | (np.isnan(x) & (self.unknown_shares < _LEAST_SHARE))).any(axis=1))
+        return np.asarray((exceeds | (np.isnan(x) & (self.unknown_shares < _MIN_SHARE))).any(axis=1))
 
     def outside_reasons(self, x: Floats, texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
         """Return each reason why a pair (float64[r]) with these texts lies outside; none if it does not."""
-        found = []
+        reasons = []
         shortest, longest = self._length_bounds
         for text in texts:
             if (script := main_script(text)) not in self.scripts:
-                found.append(f"{script or 'no'} letters, and training had {', '.join(self.scripts) or 'none'}")
+                reasons.append(f"{script or 'no'} letters, but training had {', '.join(self.scripts) or 'none'}")
             if not shortest <= len(text) <= longest:
-                found.append(f"a text of {len(text):,} characters, and {shortest:,.0f} to {longest:,.0f} are at home")
+                reasons.append(
+                    f"a text of {len(text):,} characters, but training allows {shortest:,.0f} to {longest:,.0f}"
+                )
         for j, name in enumerate(names):
             column = Domain(self.measure_ranges[[j]], self.unknown_shares[[j]], *self[2:])
             if not column.outside_pairs(x[np.newaxis, [j]])[0]:
                 continue
             if np.isnan(x[j]):
-                found.append(f"{name} is unknown, and in training it hardly ever was")
+                reasons.append(f"{name} is unknown, which was rare in training")
             else:
                 low, high = self.measure_ranges[j, 0], self.measure_ranges[j, 3]
-                found.append(f"{name} is {x[j]:.4g}, and was {low:.4g} to {high:.4g}")
-        return tuple(dict.fromkeys(found))
+                reasons.append(f"{name} is {x[j]:.4g}, and was {low:.4g} to {high:.4g}")
+        return tuple(dict.fromkeys(reasons))
 
     def mismatch(self, counts: DomainCounts) -> str:
-        """Return why a run with these counts is outside the domain, with value and rule; empty if it is inside."""
+        """Return the reason why a run with these counts is outside the domain, with value and rule; empty if inside."""
         candidates, outside, passed = counts
-        if candidates < _LEAST_CANDIDATES:
+        if candidates < _MIN_CANDIDATES:
             return ""
-        if outside > MOST_OUTSIDE * candidates:
+        if outside > MAX_OUTSIDE_SHARE * candidates:
             return (
-                f"{outside / candidates:.0%} of {candidates:,} candidates lie outside its training domain, and at most "
-                f"{MOST_OUTSIDE:.0%} may"
+                f"{outside / candidates:.0%} of {candidates:,} candidates lie outside its training domain, more than "
+                f"the {MAX_OUTSIDE_SHARE:.0%} allowed"
             )
-        most = 1 - _LEAST_REJECTED * (1 - self.pass_share)
-        if passed > most * candidates:
+        max_share = 1 - _MIN_REJECTED_SHARE * (1 - self.pass_share)
+        if passed > max_share * candidates:
             return (
-                f"{passed / candidates:.1%} of {candidates:,} candidates pass, and at most {most:.1%} may, because "
-                f"{self.pass_share:.1%} of its training pairs did"
+                f"{passed / candidates:.1%} of {candidates:,} candidates pass, more than the {max_share:.1%} allowed, "
+                f"because only {self.pass_share:.1%} of its training pairs did"
             )
         return ""
 
@@ -175,7 +177,7 @@ class Domain(NamedTuple):
         Raises
         ------
         ValueError, LookupError, TypeError
-            If the record is no such domain.
+            If the record is not a domain.
         """
         shapes = {
             "measures": (measures, len(_QUANTILES)),
@@ -203,9 +205,9 @@ def _range(values: Floats) -> Floats:
 
 
 def _json_list(values: Floats) -> Any:
-    found = values.astype(object)
-    found[np.isnan(values)] = None
-    return found.tolist()
+    objects = values.astype(object)
+    objects[np.isnan(values)] = None
+    return objects.tolist()
 
 
 def main_script(text: str) -> str:

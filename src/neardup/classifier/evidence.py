@@ -18,12 +18,12 @@ EQUAL_TEXTS = "equal texts"
 #: The evidence where every measure lies at its training mean.
 NO_CONTRIBUTION = "no measure contributes"
 #: The text form lists at most this many contributions, and none that rounds to 0.00.
-_MOST_LISTED = 3
-_LEAST_LISTED = 0.005
+_MAX_LISTED = 3
+_MIN_LISTED_AMOUNT = 0.005
 
 
 class Contribution(NamedTuple):
-    """What one measure adds to a score."""
+    """The contribution of one measure to a score."""
 
     #: Its name in the classifier's vector.
     measure: str
@@ -38,13 +38,13 @@ class Contribution(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Why a classifier decided as it did on one pair."""
+    """The reasons for a classifier's verdict on one pair."""
 
     #: The discriminant g(x); None for equal texts, which are near-duplicates without a decision.
     score: float | None
     #: The probability that a pair with this score is a near-duplicate; 1 for equal texts.
     probability: float
-    #: Of all measures, the strongest first; empty for equal texts.
+    #: The contributions of all measures, the strongest first; empty for equal texts.
     contributions: tuple[Contribution, ...] = ()
     #: The score with all measures at their training means. With a linear kernel, start and contributions add up to the
     #: score.
@@ -62,7 +62,7 @@ class Evidence(NamedTuple):
     def __str__(self) -> str:
         if self.score is None:
             return EQUAL_TEXTS
-        strongest = self.contributions[:_MOST_LISTED]
+        strongest = self.contributions[:_MAX_LISTED]
         return _format_contributions(
             [contribution.measure for contribution in strongest], [contribution.amount for contribution in strongest]
         )
@@ -113,17 +113,17 @@ class EvidenceTable:
 
         ``measures`` is a struct of each measure's value and contribution, null for equal texts.
         """
-        found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._texts(), pa.string())}
+        columns = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._texts(), pa.string())}
         if measures:
             kind = pa.struct(
                 [(name, pa.struct({"value": pa.float64(), "contribution": pa.float64()})) for name in self.names]
             )
-            found["measures"] = pa.array(map(self._measure_dict, range(len(self))), kind, size=len(self))
-        return found
+            columns["measures"] = pa.array(map(self._measure_dict, range(len(self))), kind, size=len(self))
+        return columns
 
     def _texts(self) -> list[str]:
         """Return ``str`` of each pair's evidence."""
-        order = _strongest_first(self.contributions)[:, :_MOST_LISTED]
+        order = _strongest_first(self.contributions)[:, :_MAX_LISTED]
         strongest = np.take_along_axis(self.contributions, order, axis=1).tolist()
         return [
             EQUAL_TEXTS if equal else _format_contributions([self.names[j] for j in row], amounts)
@@ -139,10 +139,10 @@ class EvidenceTable:
         }
 
     def _scatter(self, values: Floats, pairs: Integers) -> Floats:
-        """Return values of some pairs as values of all, NaN for the rest."""
-        found = np.full((len(self._equal), *values.shape[1:]), np.nan)
-        found[pairs] = values
-        return found
+        """Return the values of these pairs as values of all pairs, NaN for the rest."""
+        scattered = np.full((len(self._equal), *values.shape[1:]), np.nan)
+        scattered[pairs] = values
+        return scattered
 
 
 def _strongest_first(contributions: Floats) -> Integers:
@@ -151,6 +151,8 @@ def _strongest_first(contributions: Floats) -> Integers:
 
 def _format_contributions(names: Sequence[str], amounts: Sequence[float]) -> str:
     listed = [
-        f"{name} {amount:+.2f}" for name, amount in zip(names, amounts, strict=True) if abs(amount) >= _LEAST_LISTED
+        f"{name} {amount:+.2f}"
+        for name, amount in zip(names, amounts, strict=True)
+        if abs(amount) >= _MIN_LISTED_AMOUNT
     ]
     return ", ".join(listed) or NO_CONTRIBUTION

@@ -1,4 +1,4 @@
-"""Measures pairs of documents: each pair becomes a vector of similarities."""
+"""The measurer: it turns pairs of documents into similarity vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.facts import FeatureRows, extract_facts, extract_prefixes
+from neardup.classifier.feature_rows import FeatureRows, extract_facts, extract_prefixes
 from neardup.classifier.records import NO_TIME, Records
 from neardup.classifier.vector import COUNT_MEASURES, HALF_CHANGED, PAIR_MEASURES, Vector, VectorComponent
 from neardup.errors import RecipeError
@@ -27,7 +27,7 @@ from neardup.runtime import map_in_order
 
 
 class PreparedDocuments(NamedTuple):
-    """Documents with everything that their measures take, each computed once."""
+    """Documents with the inputs of all measures, each computed once."""
 
     documents: int
     #: By name: the features of a component, ``tokens``, ``numbers``, ``names``, ``places``, ``facts``, ``titles``.
@@ -51,10 +51,10 @@ def similarities_with_empty(name: str, counts: Integers, unit: int = 1) -> Float
     Two empty sides have similarity 1; an empty side and another one have 0.
     """
     empty = counts[:, 1:] == 0
-    found = similarities(name, np.column_stack([counts[:, 0], np.maximum(counts[:, 1:], 1)]), unit)
-    found[empty.any(axis=1)] = 0.0
-    found[empty.all(axis=1)] = 1.0
-    return found
+    values = similarities(name, np.column_stack([counts[:, 0], np.maximum(counts[:, 1:], 1)]), unit)
+    values[empty.any(axis=1)] = 0.0
+    values[empty.all(axis=1)] = 1.0
+    return values
 
 
 def exact_similarity(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
@@ -107,9 +107,9 @@ def _edit(documents: PreparedDocuments, left: Integers, right: Integers) -> Floa
 
 
 def _fact_counts(documents: PreparedDocuments, left: Integers, right: Integers) -> tuple[Integers, Integers]:
-    """Return how many places of facts both texts share, and how many of these hold the same fact.
+    """Return the number of places of facts that both texts have, and the number of these with the same fact.
 
-    A text may have one place several times with different facts, so the second count is capped by the first.
+    A text may have a place several times with different facts, so the first count limits the second.
     """
     places = documents.rows["places"].pair_counts(left, right)[:, 0]
     facts = documents.rows["facts"].pair_counts(left, right)[:, 0]
@@ -128,9 +128,9 @@ def _facts_changed(documents: PreparedDocuments, left: Integers, right: Integers
 
 def _title(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
     counts = documents.rows["titles"].pair_counts(left, right)
-    found = similarities_with_empty("dice", counts)
-    found[(counts[:, 1:] == 0).any(axis=1)] = np.nan
-    return found
+    values = similarities_with_empty("dice", counts)
+    values[(counts[:, 1:] == 0).any(axis=1)] = np.nan
+    return values
 
 
 def _hours_apart(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:

@@ -27,7 +27,7 @@ class CountMeasure(NamedTuple):
 
     #: In the symbols of ``neardup.recipe.measures``.
     formula: str
-    #: What it says that a ratio does not.
+    #: What it shows beyond a ratio.
     meaning: str
     #: ``value(o, a, b)`` on integer arrays.
     value: Callable[[Any, Any, Any], Any]
@@ -39,7 +39,7 @@ class PairMeasure(NamedTuple):
     #: A similarity, unless it ends in "a difference".
     formula: str
     source: str
-    #: What it compares: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
+    #: The compared input: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (see ``extract_facts``),
     #: ``titles``, ``times`` or ``embeddings``.
     input: str
     range: str = "[0, 1]"
@@ -319,7 +319,7 @@ def _vector_features(kind: str, number: str | None) -> str:
 
 
 def vector_statistics(
-    vector: Vector, corpus: Corpus, *, content: str = "", threads: int | None = None, report: Progress | None = None
+    vector: Vector, corpus: Corpus, *, content: str = "", threads: int | None = None, progress: Progress | None = None
 ) -> dict[str, Statistics]:
     """Return the document frequencies that a vector needs, by the ``df_features`` of its components.
 
@@ -329,5 +329,5 @@ def vector_statistics(
     for component in vector.components:
         if component.df_features and component.df_features not in statistics:
             recipe = component.recipe.changed(content=content)
-            statistics[component.df_features] = gather_statistics(corpus, recipe, threads=threads, progress=report)
+            statistics[component.df_features] = gather_statistics(corpus, recipe, threads=threads, progress=progress)
     return statistics

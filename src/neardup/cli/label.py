@@ -201,7 +201,7 @@ def _serve(
             index = LabelIndex(labels, reader)
             notes = index.check()
             statistics = vector_statistics(
-                vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
+                vector, corpus, content=candidate_rule.content, threads=run_options.threads, progress=progress
             )
         for note in notes:
             print_message(note)

@@ -141,7 +141,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
                 return "--html"
             return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-        return classifier_recipe(classifier, settings, say=option_text, precision="--precision 0.99")
+        return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
 
 
 def _read_boilerplate(path: str) -> str:

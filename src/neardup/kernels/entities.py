@@ -1,6 +1,6 @@
 """Numbers, names and facts of UTF-8 texts, as hashes.
 
-Tables give the class of each code point and the value of each digit (``neardup.classifier.facts``).
+Tables give the class of each code point and the value of each digit (``neardup.classifier.feature_rows``).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
 from neardup.training.fit import quick_scorer
 from neardup.training.folds import pair_groups
-from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
+from neardup.training.training import MIN_LABELS, QuickEvaluation, quick_evaluation
 
 #: The reasons for choosing a pair, as the page states them after the answer.
 REASONS = {
@@ -359,7 +359,7 @@ class PairModel:
 
     def _evaluate(self, version: int, decided: DecidedPairs) -> None:
         evaluation = None
-        if min(decided.classes) >= LEAST_LABELS:
+        if min(decided.classes) >= MIN_LABELS:
             x = self._vectors(decided.pairs)
             evaluation = quick_evaluation(x, decided.same, pair_groups(*np.array(decided.pairs, np.int64).T))
         with self._lock:
@@ -376,7 +376,7 @@ def _facts(decided: DecidedPairs | None, evaluation: QuickEvaluation | None, vec
         return []
     same, different = decided.classes
     if evaluation is None:
-        need = f"Needs {LEAST_LABELS} labels of each kind; there are {same} same and {different} different."
+        need = f"Needs {MIN_LABELS} labels of each kind; there are {same} same and {different} different."
         return [Fact("F1", "too early to say", f"How well a model learns the labels. {need}")]
     measure = vector.names[evaluation.measure]
     bias = " Many pairs share documents, so both figures are too high." if evaluation.shares_documents else ""

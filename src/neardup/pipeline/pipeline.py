@@ -324,7 +324,7 @@ def build_result(
     if classifier is not None:
         from neardup.classifier.domain import DomainCounts
 
-        classifier.check_domain(DomainCounts.of(matches.statistics))
+        classifier.check_domain(DomainCounts.from_search(matches.statistics))
         summary |= classifier_details(classifier, matches.statistics)
     return Result(
         corpus,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import Domain, DomainCounts
 from neardup.classifier.evidence import Contribution, EvidenceTable
-from neardup.classifier.facts import FeatureRows
+from neardup.classifier.feature_rows import FeatureRows
 from neardup.classifier.measurer import Measurer, PreparedDocuments
 from neardup.classifier.records import Records
 from neardup.errors import RecipeError
@@ -49,7 +49,7 @@ class _Prepared(NamedTuple):
 
 
 class _PreparedCache:
-    """PreparedDocuments documents by serial, so that few are prepared twice."""
+    """Prepared documents by serial, so that few are prepared twice."""
 
     def __init__(self, measurer: Measurer, domain: Domain | None) -> None:
         self._measurer, self._domain = measurer, domain

@@ -23,7 +23,7 @@ class Figures(NamedTuple):
     recall: Figure
     f1: Figure
     accuracy: Figure
-    #: Duplicates found.
+    #: Duplicates that were found.
     correct: int
     #: Other pairs taken for duplicates.
     wrong: int
@@ -87,9 +87,9 @@ def draw_groups(
 
     Each verdict (bool[n]) says which of the n pairs are duplicates; ``groups`` is int64[n].
     """
-    names, place = np.unique(groups, return_inverse=True)
+    names, index = np.unique(groups, return_inverse=True)
     masks = [mask for verdict in verdicts for mask in (verdict & labels, verdict & ~labels)] + [labels, ~labels]
-    group_counts = np.stack([np.bincount(place, mask, len(names)) for mask in masks]).astype(np.int64)
+    group_counts = np.stack([np.bincount(index, mask, len(names)) for mask in masks]).astype(np.int64)
     # Groups with equal counts are interchangeable, so a draw is a number of groups of each kind.
     kinds, members = np.unique(group_counts, axis=1, return_counts=True)
     drawn = bootstrap_sums(kinds, members / max(len(names), 1), len(names), count, seed)

@@ -1,4 +1,4 @@
-"""Fits support vector machines (ICGICT 2014, 3.2.3) and scores pairs out of fold.
+"""The fit of support vector machines (ICGICT 2014, 3.2.3), and scores of pairs out of fold.
 
 A score is g, the decision function of a machine; out of fold, it comes from a machine not trained on the pair.
 """
@@ -152,8 +152,8 @@ def best_threshold(x: Floats, labels: Bools) -> MeasureThreshold:
     for measure in range(x.shape[1]):
         for is_maximum in (False, True):
             column = -x[:, measure] if is_maximum else x[:, measure]
-            known = ~np.isnan(column)
-            value, f1 = _best_minimum(column[known], labels[known], int(labels.sum()))
+            is_known = ~np.isnan(column)
+            value, f1 = _best_minimum(column[is_known], labels[is_known], int(labels.sum()))
             if f1 > highest:
                 best, highest = MeasureThreshold(measure, -value if is_maximum else value, is_maximum), f1
     return best
@@ -183,11 +183,11 @@ def out_of_fold_threshold(x: Floats, labels: Bools, splits: Sequence[Split]) -> 
     return passed
 
 
-_MOST_STEPS, _SMALLEST_STEP = 100, 1e-10
-_RIDGE, _FLAT = 1e-12, 1e-5
-_SUFFICIENT = 1e-4
+_MAX_STEPS, _MIN_STEP = 100, 1e-10
+_RIDGE, _GRADIENT_TOLERANCE = 1e-12, 1e-5
+_SUFFICIENT_DECREASE = 1e-4
 #: The slope of the sigmoid where scores do not rise with the labels: nearly flat, but still rising.
-LEAST_SLOPE = 1e-6
+MIN_SLOPE = 1e-6
 
 
 class Sigmoid(NamedTuple):
@@ -217,27 +217,27 @@ def fit_sigmoid(g: Floats, labels: Bools) -> Sigmoid:
     targets = np.where(labels, (positives + 1) / (positives + 2), 1 / (negatives + 2))
     a, b = 0.0, math.log((negatives + 1) / (positives + 1))
     value = float(_cross_entropy(b + a * g, targets).sum())
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         p = _falling_sigmoid(a * g + b)
         weight = p * (1 - p)
         h11, h22, h21 = float((g * g * weight).sum()) + _RIDGE, float(weight.sum()) + _RIDGE, float((g * weight).sum())
         slope = targets - p
         g1, g2 = float((g * slope).sum()), float(slope.sum())
-        if abs(g1) < _FLAT and abs(g2) < _FLAT:
+        if abs(g1) < _GRADIENT_TOLERANCE and abs(g2) < _GRADIENT_TOLERANCE:
             break
         determinant = h11 * h22 - h21 * h21
         da, db = -(h22 * g1 - h21 * g2) / determinant, -(-h21 * g1 + h11 * g2) / determinant
         downhill, step = g1 * da + g2 * db, 1.0
-        while step >= _SMALLEST_STEP:
+        while step >= _MIN_STEP:
             lower = float(_cross_entropy((a + step * da) * g + b + step * db, targets).sum())
-            if lower < value + _SUFFICIENT * step * downhill:
+            if lower < value + _SUFFICIENT_DECREASE * step * downhill:
                 a, b, value = a + step * da, b + step * db, lower
                 break
             step /= 2
         else:
             break
-    if a > -LEAST_SLOPE:
-        return Sigmoid(-LEAST_SLOPE, math.log((negatives + 1) / (positives + 1)), False)
+    if a > -MIN_SLOPE:
+        return Sigmoid(-MIN_SLOPE, math.log((negatives + 1) / (positives + 1)), False)
     return Sigmoid(a, b, True)
 
 
@@ -270,9 +270,9 @@ class SearchResult(NamedTuple):
     """The chosen options of a machine, and its out-of-fold scores."""
 
     options: MachineOptions
-    #: float64[n]: out of fold, plus ``offset``.
+    #: float64[n]: out-of-fold scores plus ``offset``.
     scores: Floats
-    #: Of these scores.
+    #: The sigmoid of these scores.
     sigmoid: Sigmoid
     #: Added to the scores, so that a pair is a duplicate from 0 on.
     offset: float
@@ -356,10 +356,10 @@ def _best_trial(splits: Sequence[ScaledSplit], labels: Bools, grid: Sequence[Mac
 
 
 def _neighbours(options: MachineOptions) -> list[MachineOptions]:
-    found = [options._replace(c=options.c * factor) for factor in _FINE_C]
+    neighbours = [options._replace(c=options.c * factor) for factor in _FINE_C]
     if options.kernel == "rbf":
-        found += [options._replace(gamma=options.gamma * factor) for factor in _FINE_GAMMA]
-    return found
+        neighbours += [options._replace(gamma=options.gamma * factor) for factor in _FINE_GAMMA]
+    return neighbours
 
 
 def _is_clearly_lower(losses: Floats, reference: Floats, groups: Integers) -> bool:

@@ -17,9 +17,9 @@ from neardup.kernels import Bools, Integers
 from neardup.kernels.graph import connect_components
 
 #: Each training part has at least this number of pairs of each class.
-LEAST_PER_CLASS = 2
+MIN_PER_CLASS = 2
 #: A group with a larger share of all pairs makes folds too uneven.
-_MOST_SHARE = 0.5
+_MAX_GROUP_SHARE = 0.5
 
 
 class Split(NamedTuple):
@@ -35,8 +35,8 @@ class Folds(NamedTuple):
     splits: tuple[Split, ...]
     #: The number of folds; by documents, there is a split for each pair of folds.
     fold_count: int
-    #: What is assigned to folds: ``groups`` of connected pairs or ``documents``, with no document on both sides, or
-    #: ``pairs``, with some.
+    #: The unit that is assigned to folds: ``groups`` of connected pairs or ``documents``, with no document on both
+    #: sides, or ``pairs``, with some documents on both.
     unit: str
     #: The share of all pairs in the largest group of connected pairs.
     largest_share: float
@@ -46,11 +46,11 @@ class Folds(NamedTuple):
 
 def pair_groups(left: Integers, right: Integers) -> Integers:
     """Return the group of each pair: int64[n], equal for pairs connected by shared documents."""
-    documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+    left_index, right_index = np.split(index.astype(np.int64), 2)
     root = np.arange(len(documents), dtype=np.int64)
-    places = places.astype(np.int64)
-    connect_components(places[: len(left)], places[len(left) :], root)
-    return root[places[: len(left)]]
+    connect_components(left_index, right_index, root)
+    return root[left_index]
 
 
 def assign_folds(groups: Integers, labels: Bools, count: int, seed: int) -> Integers:
@@ -59,8 +59,8 @@ def assign_folds(groups: Integers, labels: Bools, count: int, seed: int) -> Inte
     Groups go from the largest to the smallest, each to the fold that keeps the division most even; groups of equal size
     are shuffled. Returns the fold of each row, int64[n].
     """
-    names, place = np.unique(groups, return_inverse=True)
-    sizes = np.column_stack([np.bincount(place, labels == label, len(names)) for label in (True, False)])
+    names, index = np.unique(groups, return_inverse=True)
+    sizes = np.column_stack([np.bincount(index, labels == label, len(names)) for label in (True, False)])
     shuffled = np.random.default_rng(seed).permutation(len(names))
     order = shuffled[np.argsort(-sizes[shuffled].sum(axis=1), kind="stable")]
     totals = [max(int(sizes[:, kind].sum()), 1) for kind in (0, 1)]
@@ -72,7 +72,7 @@ def assign_folds(groups: Integers, labels: Bools, count: int, seed: int) -> Inte
         smallest = min(fold_sizes, key=lambda size: size[0] * weights[0] + size[1] * weights[1])
         fold[group] = at = fold_sizes.index(smallest)
         fold_sizes[at] = [smallest[0] + duplicates, smallest[1] + others]
-    return fold[place]
+    return fold[index]
 
 
 def make_folds(
@@ -87,7 +87,7 @@ def make_folds(
     sizes = np.unique(groups, return_counts=True)[1]
     largest = float(sizes.max() / len(groups)) if len(groups) else 0.0
     most_folds = min(count, len(sizes))
-    if largest <= _MOST_SHARE and (found := make_group_splits(groups, labels, most_folds, seed, decided)):
+    if largest <= _MAX_GROUP_SHARE and (found := make_group_splits(groups, labels, most_folds, seed, decided)):
         return Folds(*found, "groups", largest, 0.0)
     for folds in range(count, 2, -1):
         splits = _document_splits(left, right, labels, folds, seed)
@@ -117,9 +117,9 @@ def make_group_splits(
 
 def select_rows(splits: Sequence[Split], rows: Integers, count: int) -> list[Split]:
     """Return splits of ``count`` rows restricted to some rows, renumbered from 0, without splits that judge none."""
-    place = np.full(count, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    restricted = (Split(*(place[side][place[side] >= 0] for side in split)) for split in splits)
+    new_rows = np.full(count, -1, np.int64)
+    new_rows[rows] = np.arange(len(rows))
+    restricted = (Split(*(new_rows[side][new_rows[side] >= 0] for side in split)) for split in splits)
     return [split for split in restricted if len(split.test)]
 
 
@@ -128,14 +128,14 @@ def _document_splits(left: Integers, right: Integers, labels: Bools, count: int,
 
     A family of duplicates stays in one fold, unless it is too large.
     """
-    documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    places = places.astype(np.int64)
-    left_places, right_places = np.split(places, 2)
+    documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+    index = index.astype(np.int64)
+    left_index, right_index = np.split(index, 2)
     family = np.arange(len(documents), dtype=np.int64)
-    connect_components(left_places[labels], right_places[labels], family)
-    groups = family[places]
+    connect_components(left_index[labels], right_index[labels], family)
+    groups = family[index]
     if np.bincount(groups).max(initial=0) > 2 * len(groups) / count:
-        groups = places
+        groups = index
     assigned = assign_folds(groups, np.tile(labels, 2), count, seed)
     folds = np.sort(np.stack(np.split(assigned, 2)), axis=0)
     splits: list[Split] = []
@@ -150,8 +150,8 @@ def _document_splits(left: Integers, right: Integers, labels: Bools, count: int,
 
 def _rarer_documents(left: Integers, right: Integers) -> Integers:
     """Return for each pair the document that is in fewer pairs, the left one of equals."""
-    _, places, counts = np.unique(np.concatenate([left, right]), return_inverse=True, return_counts=True)
-    left_counts, right_counts = np.split(counts[places], 2)
+    _, index, counts = np.unique(np.concatenate([left, right]), return_inverse=True, return_counts=True)
+    left_counts, right_counts = np.split(counts[index], 2)
     return np.where(left_counts <= right_counts, left, right)
 
 
@@ -159,4 +159,4 @@ def _trainable(splits: tuple[Split, ...], labels: Bools, decided: Bools) -> bool
     if len(splits) < 2:
         return False
     training_labels = (labels[split.train][decided[split.train]] for split in splits)
-    return all(min(part.sum(), (~part).sum()) >= LEAST_PER_CLASS for part in training_labels)
+    return all(min(part.sum(), (~part).sum()) >= MIN_PER_CLASS for part in training_labels)

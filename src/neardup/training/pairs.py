@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.facts import FeatureRows
+from neardup.classifier.feature_rows import FeatureRows
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.records import read_records
 from neardup.classifier.vector import Vector, vector_statistics
@@ -66,7 +66,7 @@ class LabelledPairs:
     statistics: dict[str, Statistics]
     #: The number of documents in the collection.
     documents: int
-    #: Caveats for figures that rest on these labels.
+    #: Caveats for figures based on these labels.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -91,17 +91,17 @@ def labelled_pairs(
     *,
     threads: int,
     encoder: Encoder | None = None,
-    report: Progress,
+    progress: Progress,
 ) -> LabelledPairs:
     """Return the labelled pairs of a corpus, measured.
 
     Reads the corpus once, and once more for each kind of feature whose document frequencies the vector needs. The
     candidate rule decides which pairs are candidates, and its ``content`` which part of the texts is compared.
     """
-    material_names = DocumentReader.from_corpus(corpus, report=report).names
-    if not len(material_names):
+    corpus_names = DocumentReader.from_corpus(corpus, report=progress).names
+    if not len(corpus_names):
         raise InputError("the input has no documents; give the documents that the labels name")
-    names = [str(name) for name in material_names.all_names().to_pylist()]
+    names = [str(name) for name in corpus_names.all_names().to_pylist()]
     labels = read_labels(
         source,
         names,
@@ -118,8 +118,8 @@ def labelled_pairs(
     left, right = np.divmod(labels.keys, len(names))
     family = labels.pair_groups(left, right)
     documents = np.unique(np.concatenate([left, right]))
-    statistics = vector_statistics(vector, corpus, content=rule.content, threads=threads, report=report)
-    table = corpus.take(material_names.rows[documents])
+    statistics = vector_statistics(vector, corpus, content=rule.content, threads=threads, progress=progress)
+    table = corpus.take(corpus_names.rows[documents])
     texts = compared_texts(table[corpus.text_column].to_pylist(), rule, threads)
     columns = {"title_column": options.title_column, "time_column": options.time_column}
     measurer = Measurer(vector, statistics, encoder=encoder, threads=threads)
@@ -129,7 +129,7 @@ def labelled_pairs(
     for begin in range(0, len(left), _BLOCK_PAIRS):
         part = slice(begin, begin + _BLOCK_PAIRS)
         blocks.append(measurer.measure(prepared, left[part], right[part]))
-        report("measure", min(begin + _BLOCK_PAIRS, len(left)), len(left))
+        progress("measure", min(begin + _BLOCK_PAIRS, len(left)), len(left))
     similarity, is_candidate = _apply_rule(rule, texts, left, right)
     equal = [texts[i] == texts[j] for i, j in zip(left.tolist(), right.tolist(), strict=True)]
     return LabelledPairs(
@@ -157,5 +157,5 @@ def _apply_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integ
     block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     counts = FeatureRows.from_sizes(block.sizes, block.features).sort().pair_counts(left, right)
     counts[:, 1:] = np.maximum(counts[:, 1:], 1)
-    reached = reaches_threshold(rule.measure, counts, rule.exact_threshold)
-    return similarities(rule.measure, counts), np.asarray(reached & (counts[:, 0] > 0), np.bool_)
+    is_reached = reaches_threshold(rule.measure, counts, rule.exact_threshold)
+    return similarities(rule.measure, counts), np.asarray(is_reached & (counts[:, 0] > 0), np.bool_)

@@ -1,8 +1,8 @@
-"""Trains a classifier on labelled pairs, with cross-validated figures.
+"""The training of a classifier on labelled pairs, with cross-validated figures.
 
-The figures come from outer folds. Kernel, C, gamma and the cut are chosen anew for each fold by inner folds of its
-training pairs, so a judged pair has no influence on what judges it (Varma & Simon 2006). The final machine is trained
-on all pairs.
+The figures come from outer folds. Inner folds of each fold's training pairs choose its kernel, C, gamma and cut, so a
+judged pair has no influence on the machine that judges it (Varma & Simon 2006). The final machine is trained on all
+pairs.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 class HeldOutPredictions(NamedTuple):
     """Predictions for n pairs by machines and thresholds that were not trained on them."""
 
-    #: bool[n]: of the classifier.
+    #: bool[n]: the verdicts of classifiers.
     verdicts: Bools
     #: float64[n]: NaN for pairs that no machine decides.
     scores: Floats
     probabilities: Floats
-    #: float64[n, r]: of each measure to the score; NaN for pairs that no machine decides.
+    #: float64[n, r]: the contribution of each measure to the score; NaN for pairs that no machine decides.
     contributions: Floats
-    #: bool[n] for each precision: of the cut that reached it on the training pairs.
+    #: bool[n] for each precision: the verdicts at the cut that reached it on the training pairs.
     precision_verdicts: dict[float, Bools]
-    #: bool[n]: of the best threshold on one measure.
+    #: bool[n]: the verdicts of the best threshold on one measure.
     threshold_verdicts: Bools
 
 
@@ -76,26 +76,26 @@ class FittedMachine(NamedTuple):
     """A machine trained on all decided pairs, and the predictions of machines from the outer folds."""
 
     machine: Machine
-    #: The number of its support vectors.
+    #: The number of support vectors.
     support_vectors: int
-    #: Its options and their out-of-fold scores of the decided pairs.
+    #: The chosen options, with the out-of-fold scores of the decided pairs.
     search: SearchResult
-    #: Of all labelled pairs.
+    #: The outer folds of all labelled pairs.
     folds: Folds
-    #: Each fold's machine has options of its own.
+    #: Predictions from the outer folds, whose machines have their own options.
     held_out: HeldOutPredictions
 
 
 def fit_and_judge(
-    pairs: LabelledPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+    pairs: LabelledPairs, folds: Folds, *, kernels: Sequence[str], seed: int, progress: Callable[[int, int], None]
 ) -> FittedMachine:
     """Fit a machine to all decided pairs, and predict every pair by a machine that was not trained on it."""
     held_out = _initial_predictions(pairs)
     for done, split in enumerate(folds.splits):
-        report(done, len(folds.splits) + 1)
+        progress(done, len(folds.splits) + 1)
         _predict(pairs, split, folds.fold_count, kernels, seed, held_out)
     held_out.threshold_verdicts[:] = out_of_fold_threshold(pairs.x, pairs.is_duplicate, folds.splits)
-    report(len(folds.splits), len(folds.splits) + 1)
+    progress(len(folds.splits), len(folds.splits) + 1)
     rows = np.flatnonzero(pairs.is_decided)
     x, labels = pairs.x[rows], pairs.is_duplicate[rows]
     groups = pair_groups(pairs.left[rows], pairs.right[rows])
@@ -145,8 +145,8 @@ def _fit_machine(x: Floats, labels: Bools, chosen: SearchResult) -> tuple[Machin
     return machine, int(estimator.named_steps["svm"].n_support_.sum())
 
 
-#: With a weaker correlation between a measure and its contribution, the measure speaks both ways.
-_LEAST_CORRELATION = 0.5
+#: With a weaker correlation between its values and its contributions, a measure counts as ``both``.
+_MIN_CORRELATION = 0.5
 
 
 class MeasureWeight(NamedTuple):
@@ -157,7 +157,7 @@ class MeasureWeight(NamedTuple):
     contribution: float
     #: ``for`` if higher values speak for duplicates, ``against``, or ``both``.
     direction: str
-    #: Of the standardized measure; None unless the kernel is linear.
+    #: The coefficient of the standardized measure; None unless the kernel is linear.
     coefficient: float | None
 
 
@@ -178,11 +178,12 @@ class MisjudgedPair(NamedTuple):
     id1: str
     id2: str
     duplicate: bool
-    #: None for equal texts that are labelled as no duplicates.
+    #: None for equal texts that are labelled as different.
     score: float | None
     probability: float | None
-    #: By measure, the strongest first: contributions, and values, None if unknown.
+    #: The contributions by measure, the strongest first.
     contributions: dict[str, float]
+    #: The values in the same order; None if unknown.
     measures: dict[str, float | None]
 
 
@@ -206,7 +207,7 @@ def _direction(values: Floats, contributions: Floats) -> str:
     v, p = values - values.mean(), contributions - contributions.mean()
     norm = float(np.sqrt((v * v).sum() * (p * p).sum()))
     correlation = float((v * p).sum()) / norm if norm > 0 else 0.0
-    return "for" if correlation >= _LEAST_CORRELATION else "against" if correlation <= -_LEAST_CORRELATION else "both"
+    return "for" if correlation >= _MIN_CORRELATION else "against" if correlation <= -_MIN_CORRELATION else "both"
 
 
 def misjudged_pairs(
@@ -216,23 +217,23 @@ def misjudged_pairs(
     rows = np.flatnonzero((held_out.verdicts != pairs.is_duplicate) & pairs.is_candidate)
     confidence = np.abs(held_out.probabilities[rows] - ~held_out.verdicts[rows])
     confidence = np.where(pairs.has_equal_texts[rows], 1.0, confidence)
-    found: list[MisjudgedPair] = []
+    misjudged: list[MisjudgedPair] = []
     for row in rows[np.argsort(-confidence, kind="stable")].tolist():
-        decided = not pairs.has_equal_texts[row]
+        is_decided = not pairs.has_equal_texts[row]
         contributions = held_out.contributions[row]
-        order = np.argsort(-np.abs(contributions), kind="stable").tolist() if decided else []
+        order = np.argsort(-np.abs(contributions), kind="stable").tolist() if is_decided else []
         values = pairs.x[row]
-        found.append(
+        misjudged.append(
             MisjudgedPair(
                 *pairs.ids(row),
                 bool(pairs.is_duplicate[row]),
-                float(held_out.scores[row]) if decided else None,
-                float(held_out.probabilities[row]) if decided else None,
+                float(held_out.scores[row]) if is_decided else None,
+                float(held_out.probabilities[row]) if is_decided else None,
                 {names[j]: float(contributions[j]) for j in order},
                 {names[j]: None if np.isnan(values[j]) else float(values[j]) for j in order},
             )
         )
-    return tuple(found)
+    return tuple(misjudged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,23 +243,23 @@ class Training:
     Attributes
     ----------
     classifier : Classifier
-        Trained on all labelled candidates.
+        The classifier, trained on all labelled candidates.
     figures : Figures
-        Of classifiers trained the same way, on pairs that they were not trained on.
+        The figures of classifiers trained the same way, on pairs held out of their training.
     best_threshold : str
         The best threshold on one measure, over all labelled pairs.
     baseline : Figures
-        Of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
+        The figures of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
     gain : Gain
         The lead of the classifier over the threshold in F1.
     weights : tuple of MeasureWeight
-        Of the measures, the heaviest first.
+        The weights of the measures, the heaviest first.
     working_points : tuple of PrecisionPoint
-        For precisions of 0.9, 0.95 and 0.99.
+        The working points for precisions of 0.9, 0.95 and 0.99.
     wrong : tuple of MisjudgedPair
         The misjudged candidates, the most confident first.
     outside : tuple of (str, str)
-        Labelled duplicates that the candidate rule does not find; they count as missed.
+        Labelled duplicates outside the candidate rule, which count as missed.
     warnings : tuple of str
         Caveats for reading the figures.
     summary : dict
@@ -381,30 +382,30 @@ def _format_threshold(threshold: MeasureThreshold, names: tuple[str, ...]) -> st
 
 def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachine, requested_folds: int) -> list[str]:
     """Return the caveats that follow from folds, candidate rule and measures."""
-    folds, found = fitted.folds, []
+    folds, warnings = fitted.folds, []
     largest = f"One group of connected pairs holds {folds.largest_share:.0%} of the labelled pairs"
     if folds.unit == "documents":
-        found.append(
+        warnings.append(
             f"{largest}, so documents are assigned to folds instead: each machine is trained without the pairs that "
             f"straddle its folds, {folds.left_out_share:.0%} of all, and the figures are too low rather than too high."
         )
     elif folds.unit == "pairs":
-        found.append(
+        warnings.append(
             f"{largest}, and folds without shared documents leave too little to train on: pairs that share a document "
             "judge each other, and the figures may be too high; label pairs of other documents."
         )
     if folds.fold_count < requested_folds:
-        found.append(
+        warnings.append(
             f"The labels give {folds.fold_count} folds instead of {requested_folds}: the pairs lie in too few groups."
         )
     if not fitted.search.sigmoid.is_informative:
-        found.append(
+        warnings.append(
             "The measures do not separate the labelled duplicates from the other pairs, so this classifier is useless; "
             f"choose other measures with {option('--vector')}, or check the labels."
         )
     missed = int((pairs.is_duplicate & ~pairs.is_candidate).sum())
     if missed:
-        found.append(
+        warnings.append(
             f"{missed:,} of {int(pairs.is_duplicate.sum()):,} labelled duplicates lie outside the candidate rule, "
             f"{format_candidate_rule(classifier.candidate_rule)}, and count as missed; a lower bound or single words, "
             f"as in {_wider_rule()}, finds more."
@@ -412,8 +413,8 @@ def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachin
     unknown_shares = np.isnan(pairs.x[pairs.is_decided]).mean(axis=0).tolist()
     for name, share in zip(classifier.vector.names, unknown_shares, strict=True):
         if share:
-            found.append(f"{name} is unknown for {share:.0%} of the pairs, which get its median instead.")
-    return found
+            warnings.append(f"{name} is unknown for {share:.0%} of the pairs, which get its median instead.")
+    return warnings
 
 
 def _wider_rule() -> str:
@@ -421,7 +422,7 @@ def _wider_rule() -> str:
 
 
 #: The number of labels of each class below which nothing is trained or evaluated.
-LEAST_LABELS = 5
+MIN_LABELS = 5
 _FOLDS, _DRAWS = 5, 500
 _QUICK_OPTIONS = MachineOptions("linear", 0.1)
 
@@ -429,9 +430,9 @@ _QUICK_OPTIONS = MachineOptions("linear", 0.1)
 class QuickEvaluation(NamedTuple):
     """Cross-validated figures of a few labels."""
 
-    #: Of a linear machine without a search.
+    #: The figures of a linear machine without a search.
     learned: Figures
-    #: Of the best threshold on one measure.
+    #: The figures of the best threshold on one measure.
     threshold: Figures
     #: The position in the vector of the measure with the best threshold.
     measure: int
@@ -445,7 +446,7 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
     ``x`` is float64[n, r]; ``groups`` (int64[n]) are connected by shared documents (``folds.pair_groups``).
     """
     labels = np.asarray(labels, np.bool_)
-    if min(labels.sum(), (~labels).sum()) < LEAST_LABELS:
+    if min(labels.sum(), (~labels).sum()) < MIN_LABELS:
         return None
     shares_documents = np.unique(groups, return_counts=True)[1].max() > len(labels) / 2
     units = np.arange(len(labels)) if shares_documents else groups
@@ -484,8 +485,8 @@ def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
     return found[0] if found else None
 
 
-#: The default number of folds, and the largest.
-FOLDS, _MOST_FOLDS = 5, 20
+#: The default and the maximum number of folds.
+FOLDS, MAX_FOLDS = 5, 20
 
 
 def train(
@@ -549,7 +550,7 @@ def train(
         If an input cannot be read, an option is invalid, or there are too few labels.
     """
     _check(kernels, folds, seed, threads)
-    # Checked before the corpus is read, which may take long.
+    # Before the corpus is read, which may take long.
     load_sklearn()
     parsed = vector if isinstance(vector, Vector) else Vector.parse(vector)
     if parsed.needs_encoder and encoder is None:
@@ -557,10 +558,13 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts); pass it in Python, "
             "nd.train(..., encoder=...)"
         )
-    rule, report = parse_candidate_rule(candidate_rule or CANDIDATE_RULE, content=content), progress or ignore_progress
+    rule = parse_candidate_rule(candidate_rule or CANDIDATE_RULE, content=content)
+    progress = progress or ignore_progress
     label_options = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
-    pairs = labelled_pairs(corpus, labels, parsed, rule, label_options, threads=threads, encoder=encoder, report=report)
+    pairs = labelled_pairs(
+        corpus, labels, parsed, rule, label_options, threads=threads, encoder=encoder, progress=progress
+    )
     _check_enough(pairs, rule)
     if candidate_rule is None:
         rule = _raise_to_labels(rule, pairs)
@@ -572,7 +576,7 @@ def train(
             f"the {len(pairs):,} labelled pairs cannot be divided into folds; label pairs of other documents"
         )
     fitted = fit_and_judge(
-        pairs, labelled_folds, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
+        pairs, labelled_folds, kernels=kernels, seed=seed, progress=lambda done, total: progress("train", done, total)
     )
     classifier = _classifier(pairs, parsed, rule, label_options, fitted)
     return build_training(pairs, classifier, fitted, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
@@ -588,8 +592,8 @@ def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -
     unknown = [kernel for kernel in kernels if kernel not in KERNELS]
     if unknown or not kernels:
         raise RecipeError(f"kernels {list(kernels)!r}: choose from {', '.join(KERNELS)}")
-    if not 2 <= folds <= _MOST_FOLDS:
-        raise RecipeError(f"folds {folds} is outside 2 to {_MOST_FOLDS}")
+    if not 2 <= folds <= MAX_FOLDS:
+        raise RecipeError(f"folds {folds} is outside 2 to {MAX_FOLDS}")
     if seed < 0:
         raise RecipeError(f"seed {seed} is below 0")
     if threads is not None and threads < 1:
@@ -600,16 +604,16 @@ def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     """Check that a machine can be trained on the labels."""
     labels = pairs.is_duplicate[pairs.is_decided]
     duplicates, others = int(labels.sum()), int((~labels).sum())
-    if min(duplicates, others) >= LEAST_LABELS:
+    if min(duplicates, others) >= MIN_LABELS:
         return
     outside = int((~pairs.is_candidate).sum())
     equal = int((pairs.has_equal_texts & pairs.is_candidate).sum())
-    lost = [f"{outside:,} outside the candidate rule {format_candidate_rule(rule)}"] if outside else []
-    lost += [f"{equal:,} of equal texts, which need no classifier"] if equal else []
-    besides = f" (besides {' and '.join(lost)})" if lost else ""
+    unused = [f"{outside:,} outside the candidate rule {format_candidate_rule(rule)}"] if outside else []
+    unused += [f"{equal:,} with equal texts, which need no classifier"] if equal else []
+    remark = f" (not counting {' and '.join(unused)})" if unused else ""
     wider = f", or widen the candidate rule, as with {_wider_rule()}" if outside else ""
     raise RecipeError(
-        f"labelled duplicates: {duplicates:,}, others: {others:,}{besides}; training needs at least {LEAST_LABELS} of "
+        f"labelled duplicates: {duplicates:,}, others: {others:,}{remark}; training needs at least {MIN_LABELS} of "
         f"each: label more pairs{wider}"
     )
 
@@ -631,7 +635,8 @@ def _classifier(
 
 
 def _domain(pairs: LabelledPairs, machine: Machine) -> Domain:
-    used = pairs.is_decided
-    documents = np.unique(np.concatenate([pairs.left[used], pairs.right[used]])).tolist()
-    passed = machine.score(pairs.x[used]) >= 0
-    return Domain.of(pairs.x[used], [pairs.texts[at] for at in documents], pairs.similarity[used], passed)
+    decided = pairs.is_decided
+    documents = np.unique(np.concatenate([pairs.left[decided], pairs.right[decided]])).tolist()
+    passed = machine.score(pairs.x[decided]) >= 0
+    texts = [pairs.texts[document] for document in documents]
+    return Domain.from_training(pairs.x[decided], texts, pairs.similarity[decided], passed)

@@ -1,4 +1,4 @@
-"""Folds: whole groups, no document on both sides, and what is said where that cannot be."""
+"""Folds: whole groups, no document on both sides, and the unit that is assigned if this is impossible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.folds import LEAST_PER_CLASS, Folds, assign_folds, make_folds, pair_groups
+from neardup.training.folds import MIN_PER_CLASS, Folds, assign_folds, make_folds, pair_groups
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(31, 60), st.booleans()),
@@ -26,21 +26,20 @@ def arrays(pairs: list[tuple[int, int, bool]]) -> tuple[Any, Any, Any]:
 
 
 def check(folds: Folds, left: Any, right: Any, labels: Any, decided: Any) -> None:
-    """What holds of all folds."""
     assert sorted(np.concatenate([split.test for split in folds.splits]).tolist()) == list(range(len(labels)))
     for train, test in folds.splits:
         assert not set(train.tolist()) & set(test.tolist())
         usable = labels[train[decided[train]]]
-        assert min(usable.sum(), (~usable).sum()) >= LEAST_PER_CLASS
+        assert min(usable.sum(), (~usable).sum()) >= MIN_PER_CLASS
         if folds.unit != "pairs":
             seen = set(left[train].tolist()) | set(right[train].tolist())
             assert not seen & (set(left[test].tolist()) | set(right[test].tolist()))
 
 
 @given(PAIRS, st.integers(2, 6), st.integers(0, 3), st.integers(1, 3))
-def test_no_document_is_on_both_sides(pairs: list[tuple[int, int, bool]], count: int, seed: int, some: int) -> None:
+def test_no_document_is_on_both_sides(pairs: list[tuple[int, int, bool]], count: int, seed: int, part: int) -> None:
     left, right, labels = arrays(pairs)
-    decided = np.arange(len(labels)) % 3 < some
+    decided = np.arange(len(labels)) % 3 < part
     folds = make_folds(left, right, labels, count=count, seed=seed, decided=decided)
     again = make_folds(left, right, labels, count=count, seed=seed, decided=decided)
     if folds is None or again is None:
@@ -53,7 +52,7 @@ def test_no_document_is_on_both_sides(pairs: list[tuple[int, int, bool]], count:
 
 
 @given(PAIRS)
-def test_groups_are_those_found_by_walking(pairs: list[tuple[int, int, bool]]) -> None:
+def test_groups_equal_a_plain_walk(pairs: list[tuple[int, int, bool]]) -> None:
     left, right, _ = arrays(pairs)
     expected = naive.groups([pair[:2] for pair in pairs])
     found = pair_groups(left, right).tolist()
@@ -61,15 +60,15 @@ def test_groups_are_those_found_by_walking(pairs: list[tuple[int, int, bool]]) -
 
 
 @given(PAIRS, st.integers(2, 6), st.integers(0, 3))
-def test_groups_are_dealt_as_plainly(pairs: list[tuple[int, int, bool]], count: int, seed: int) -> None:
+def test_assigned_folds_equal_plain_sums(pairs: list[tuple[int, int, bool]], count: int, seed: int) -> None:
     left, _, labels = arrays(pairs)
     groups = left % 7
     shuffled = np.random.default_rng(seed).permutation(len(np.unique(groups))).tolist()
-    expected = naive.dealt(groups.tolist(), labels.tolist(), count, shuffled)
+    expected = naive.assigned_folds(groups.tolist(), labels.tolist(), count, shuffled)
     assert assign_folds(groups, labels, count, seed).tolist() == expected
 
 
-def test_groups_where_pairs_hang_together_little() -> None:
+def test_small_groups_are_assigned_whole() -> None:
     left, right = np.arange(0, 60, 2), np.arange(1, 60, 2)
     folds = make_folds(left, right, np.arange(30) % 2 == 0, count=5, seed=0)
     assert folds is not None
@@ -80,7 +79,7 @@ def test_groups_where_pairs_hang_together_little() -> None:
     assert few.fold_count == 5
 
 
-def test_documents_where_one_group_holds_most() -> None:
+def test_documents_are_assigned_if_one_group_is_too_large() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.integers(0, 40, 200), rng.integers(40, 80, 200)
     labels = left % 5 == right % 5
@@ -95,8 +94,8 @@ def test_documents_where_one_group_holds_most() -> None:
     assert folds.left_out_share > 0.2
 
 
-def test_families_of_duplicates_stay_together_among_documents() -> None:
-    # Families of three documents, and others between the families that hold all together.
+def test_families_stay_together_if_documents_are_assigned() -> None:
+    # Families of three documents, and different pairs that connect all families.
     families = [(3 * f + a, 3 * f + b, True) for f in range(20) for a, b in ((0, 1), (1, 2))]
     between = [(3 * f, 3 * ((f + 1) % 20) + 1, False) for f in range(20)]
     left, right, labels = arrays([*families, *between])
@@ -109,7 +108,7 @@ def test_families_of_duplicates_stay_together_among_documents() -> None:
             assert len(set(rows.tolist()) & set(test.tolist())) in (0, 2)
 
 
-def test_pairs_where_one_document_is_in_all() -> None:
+def test_pairs_are_assigned_if_one_document_is_in_all() -> None:
     left, right = np.zeros(40, np.int64), np.arange(1, 41)
     folds = make_folds(left, right, np.arange(40) % 2 == 0, count=5, seed=0)
     assert folds is not None
@@ -119,6 +118,6 @@ def test_pairs_where_one_document_is_in_all() -> None:
         assert not set(right[train].tolist()) & set(right[test].tolist())
 
 
-def test_none_where_a_class_is_too_small() -> None:
+def test_a_class_that_is_too_small_gives_no_folds() -> None:
     left, right = np.arange(0, 20, 2), np.arange(1, 20, 2)
     assert make_folds(left, right, np.arange(10) < 2, count=5, seed=0) is None

@@ -1,4 +1,4 @@
-"""Similarity vectors against the same measures computed from strings, and the worked example of ICGICT 2014, 3.2.1."""
+"""Similarity vectors equal the same measures computed from strings; the worked example of ICGICT 2014, 3.2.1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from naive_text import naive_tokens
 from sentences import says
 
 import neardup as nd
-from neardup.classifier import measurer as measuring
+from neardup.classifier import measurer as measurer_module
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.records import NO_TIME, Records
 from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Vector, VectorComponent, vector_statistics
@@ -52,7 +52,7 @@ DAY = 86_400_000_000
 
 
 class Letters:
-    """An encoder: how often a text holds each of some letters."""
+    """An encoder of counts of some letters."""
 
     def encode(self, texts: list[str]) -> Any:
         return [[text.count(letter) for letter in "aeiort"] for text in texts]
@@ -72,8 +72,8 @@ def every_pair(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     return left, right
 
 
-class Plainly:
-    """The documents of a collection, and every measure of two of them."""
+class PlainMeasures:
+    """The documents of a collection, and every measure of two of them, from strings."""
 
     def __init__(self, records: Records, statistics: dict[str, Statistics]) -> None:
         self.records, self.statistics = records, statistics
@@ -88,7 +88,7 @@ class Plainly:
         if kind == "prefixes":
             return list(naive.prefixes(tokens, int(features.partition(":")[2])))
         if kind == "terms":
-            # The texts are short: all terms are among the heaviest.
+            # All terms of such short texts are among the heaviest.
             return list(naive_features.features(text, "words:1", "words", stop_words("en")))
         return list(naive_features.features(text, features, "compact" if kind == "qgrams" else "words"))
 
@@ -156,7 +156,7 @@ class Plainly:
 
 @settings(max_examples=15)
 @given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=4))
-def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str | None, int]]) -> None:
+def test_every_measure_equals_its_formula(documents: list[tuple[str, str | None, int]]) -> None:
     texts = [text for text, _, _ in documents]
     times = np.array([time for _, _, time in documents], np.int64)
     records = Records(texts, [title for _, title, _ in documents], times)
@@ -164,16 +164,16 @@ def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str |
     measurer = measurer_for(vector, texts)
     left, right = every_pair(len(texts))
     found = measurer.measure(measurer.prepare(records), left, right)
-    plainly = Plainly(records, counted(vector, texts))
+    plain = PlainMeasures(records, counted(vector, texts))
     for row, d, e in zip(found, left.tolist(), right.tolist(), strict=True):
         for value, part in zip(row.tolist(), vector.components, strict=True):
-            expected = plainly.value(part, d, e)
+            expected = plain.value(part, d, e)
             assert value == pytest.approx(expected, abs=1e-8, nan_ok=True), (str(part), texts[d], texts[e])
 
 
 @settings(max_examples=30)
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_a_row_depends_on_its_two_documents_alone(texts: list[str], random: Any) -> None:
+def test_a_vector_depends_on_its_two_documents_alone(texts: list[str], random: Any) -> None:
     vector = Vector.parse("default, edit, word_edit, in_order, cosine(words:1:idf), jaccard(terms:64)")
     statistics = counted(vector, texts)
     measurer = Measurer(vector, statistics)
@@ -194,14 +194,14 @@ def test_threads_and_pieces_change_nothing(name: str, monkeypatch: pytest.Monkey
     usual = measurer_for(vector, texts)
     found = usual.measure(usual.prepare(Records(texts)), left, right)
     assert np.isfinite(found).all()
-    monkeypatch.setattr(measuring, "_BLOCK_PAIRS", 7)
-    monkeypatch.setattr(measuring, "_PIECE_CHARACTERS", 50)
+    monkeypatch.setattr(measurer_module, "_BLOCK_PAIRS", 7)
+    monkeypatch.setattr(measurer_module, "_PIECE_CHARACTERS", 50)
     for threads in (1, 3):
         other = measurer_for(vector, texts, threads)
         assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_frequencies_and_encoders_are_named() -> None:
     with pytest.raises(RecipeError) as caught:
         Measurer(Vector.parse("cosine(words:1:idf)"), {})
     assert says(caught.value, "cosine(words:1:idf)", "document frequencies of words:1")
@@ -209,7 +209,7 @@ def test_what_is_missing_is_said() -> None:
         Measurer(Vector.parse("semantic"), {})
 
 
-def test_same_form_other_facts_is_told_from_the_same_story() -> None:
+def test_facts_distinguish_the_same_form_from_the_same_story() -> None:
     form = "The Fed entered the market to arrange {} billion dlrs of customer repurchases, a spokesman for {} said."
     texts = [form.format("1.5", "Volcker"), form.format("2.0", "Greenspan"), form.format("1.50", "Volcker")]
     texts[2] = texts[2].replace("entered the market", "went into the markets")
@@ -217,12 +217,12 @@ def test_same_form_other_facts_is_told_from_the_same_story() -> None:
     measurer = Measurer(vector, {})
     other, same = measurer.measure(measurer.prepare(Records(texts)), np.array([0, 0]), np.array([1, 2]))
     assert other[0] > same[0]
-    # Of three facts only the Fed is in both.
+    # Both texts share one of three facts: the Fed.
     assert other[1:].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 5])
     assert same[1:].tolist() == [1.0, 1.0, 1.0, 0.0]
 
 
-def test_statistics_are_those_of_the_content() -> None:
+def test_document_frequencies_are_those_of_the_content() -> None:
     texts = ["<p>fox <b>jumped</b></p>", "<p>fox slept</p>"]
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
     vector = Vector.parse("cosine(words:1:idf)")
@@ -231,8 +231,8 @@ def test_statistics_are_those_of_the_content() -> None:
 
 
 @pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])
-def test_a_word_repeated_without_end_is_counted_in_full(repeats: int) -> None:
-    # Statistics are those of other texts, so that nothing bounds the squares of new ones.
+def test_a_word_repeated_very_often_is_counted_completely(repeats: int) -> None:
+    # Frequencies come from other texts, so nothing bounds the squares of new ones.
     vector = Vector.parse(", ".join(f"{name}(words:1:tfidf)" for name in WEIGHTED))
     measurer = measurer_for(vector, [f"word{i} is here with word{i + 1}" for i in range(60)])
     texts = ["spam " * repeats, "spam " * repeats + "egg", "spam egg", "", "spam " * repeats]
@@ -259,10 +259,10 @@ A = (
     "the Supreme Court."
 )
 B = A.replace("sidewalk", "pavement")
-#: The terms by falling tf-idf: the paper's orders for both documents, and behind them what the paper leaves out.
+#: The terms by descending tf-idf: the paper's order for both documents, then the terms that it omits.
 ORDER = ["supreme", "affordable", "protection", "patient", "pavement", "legal", "sidewalk", "arguments"]
 REST = ["rally", "care", "court", "people", "act", "take", "place"]
-#: Other documents hold each term so often that all together hold the first twice, the second three times and so on.
+#: Other documents contain each term so often that the first has a total of two, the second of three, and so on.
 OTHERS = [
     term for df, term in enumerate([*ORDER, *REST], 2) for _ in range(df - (A.lower() + B.lower()).count(f" {term}"))
 ]
@@ -276,7 +276,7 @@ def statistics_of(recipe: Recipe) -> Statistics:
 
 
 def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
-    """The terms of a text as words, where they are of the example."""
+    """The terms of a text, as words if they occur in the example."""
     recipe = Recipe(features=features, stop_words=stop_words)
     block = extract_features(pa.array([text], pa.large_string()), recipe, statistics_of(recipe))
     plain = Recipe(features="words:1")
@@ -285,7 +285,7 @@ def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
 
 
 @pytest.mark.parametrize("level", ["", ":sentence"])
-def test_both_documents_have_the_same_four_terms_in_the_same_order(level: str) -> None:
+def test_both_documents_of_the_example_have_the_same_four_terms(level: str) -> None:
     for flags in (level, f"{level}:positional"):
         recipe = Recipe(features=f"terms:4{flags}")
         block = extract_features(pa.array([A, B], pa.large_string()), recipe, statistics_of(recipe))
@@ -294,11 +294,11 @@ def test_both_documents_have_the_same_four_terms_in_the_same_order(level: str) -
         assert block.set_digests[0].tolist() == block.set_digests[1].tolist()
 
 
-def test_a_fifth_term_tells_them_apart() -> None:
+def test_a_fifth_term_distinguishes_the_documents_of_the_example() -> None:
     assert terms_of(A, "terms:5") ^ terms_of(B, "terms:5") == {"legal", "pavement"}
 
 
-def test_the_two_are_identical_from_the_viewpoint_of_features() -> None:
+def test_the_documents_of_the_example_have_similarity_1_by_their_terms() -> None:
     vector = Vector.parse("jaccard(terms:4), cosine(terms:4), euclidean(terms:4), dice(terms:4), jaccard(words:3)")
     corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
     measurer = Measurer(vector, vector_statistics(vector, corpus, threads=1))

@@ -1,4 +1,4 @@
-"""Sorted rows of features, compared in one pass; facts of texts: their numbers and names, and where they occur."""
+"""Rows of features, and the extraction of facts (numbers and names with their places) and of prefixes as rows."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 class FeatureRows(NamedTuple):
     """Features of n documents, one row each: row d is features[offsets[d]:offsets[d + 1]]."""
 
-    #: int64[n + 1]: where each row begins.
+    #: int64[n + 1]: the start of each row.
     offsets: Integers
-    #: uint64[m]: distinct and ascending in each row; but token rows keep the order of the text, with repetitions.
+    #: uint64[m]: distinct and ascending in each row; token rows keep the order and repetitions of the text instead.
     features: Words
     #: int64[m]: at least 1; empty for sets.
     weights: Integers
@@ -80,7 +80,7 @@ class FeatureRows(NamedTuple):
         """Return int64[k, 3]: o, a and b of ``neardup.recipe.measures`` for k pairs of rows.
 
         Unweighted rows are sets. Weighted, o is the dot product, or with ``minima`` the sum of the smaller weights.
-        Where a square does not fit, a or b is -1 and o is meaningless: ``exact_products`` gives all three.
+        If a square does not fit, a or b is -1 and o is meaningless; ``exact_products`` gives all three.
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
@@ -104,7 +104,7 @@ class FeatureRows(NamedTuple):
         )
 
 
-#: A quotation after one of these pauses begins a sentence.
+#: A quotation after one of these starts a sentence.
 PAUSES = ",:;\u060c\u061b\u3001"
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
 _CLASSES = {"Nd": DIGIT, "Lu": UPPER, "Lt": UPPER, "Ll": LETTER, "Lm": LETTER, "Lo": LETTER}
@@ -120,7 +120,7 @@ class Facts(NamedTuple):
     numbers: FeatureRows
     #: Names in lower case.
     names: FeatureRows
-    #: The place of each fact: the words before and after it.
+    #: The place of each fact: a hash of the words before and after it.
     places: FeatureRows
     #: Each fact with its place.
     facts: FeatureRows

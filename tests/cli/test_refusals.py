@@ -1,0 +1,297 @@
+"""What commands refuse: one sentence with the value, the rule and the way out, exit code 2, and no file changed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from commands import DOCUMENTS, FOX, refused, write_lines
+from sentences import says
+
+#: Command lines, and the parts of their messages.
+REFUSED = [
+    ("dedup bare -o o.jsonl", ("bare", "no document")),
+    ("dedup '*.nothing' -o o.jsonl", ("*.nothing", "no file")),
+    ("dedup corpus.jsonl --text-column body -o o.jsonl", ("corpus.jsonl", "'body'", "--text-column", "columns are id")),
+    ("dedup corpus.jsonl --text-column text,text -o o.jsonl", ("'text,text'", "--text-column", "once")),
+    ("dedup corpus.jsonl --ignore missing.txt -o o.jsonl", ("missing.txt", "--ignore", "text file")),
+    ("dedup corpus.jsonl --ignore blank.txt -o o.jsonl", ("blank.txt", "no text", "--ignore")),
+    ("dedup corpus.jsonl --ignore bare -o o.jsonl", ("bare", "--ignore", "text file")),
+    ("dedup corpus.jsonl --ignore odd.txt -o o.jsonl", ("odd.txt", "UTF-8", "byte 0")),
+    ("dedup corpus.jsonl --ignore taken.jsonl --features checksum -o o.jsonl", ("ignore", "checksum", "words")),
+    ("dedup corpus.jsonl --set 'ignore=a b' -o o.jsonl", ("--ignore FILE",)),
+    ("dedup corpus.jsonl -o file:///kept.jsonl", ("file:///kept.jsonl", "path")),
+    ("dedup corpus.jsonl --id-column key -o o.jsonl", ("corpus.jsonl", "'key'", "--id-column", "columns are id")),
+    ("dedup corpus.jsonl --threshold 1.2 -o o.jsonl", ("threshold", "1.2", "(0, 1]")),
+    ("dedup corpus.jsonl --measure jacard -o o.jsonl", ("measure", "'jacard'", " jaccard, ", "mean jaccard?")),
+    ("dedup corpus.jsonl --features word:5 -o o.jsonl", ("features", "'word:5'", "qgrams", "mean words?")),
+    ("dedup corpus.jsonl --recipe nws -o o.jsonl", ("recipe", "'nws'", "file", "checksum, cornell, ")),
+    ("dedup corpus.jsonl --recipe defualt -o o.jsonl", ("recipe", "'defualt'", "checksum, cornell, ", "mean default?")),
+    ("dedup corpus.jsonl --keep newst -o o.jsonl", ("column 'newst'", "--keep", "longest", "newest", "columns are id")),
+    ("dedup corpus.jsonl --keep newest --time-column tiem -o o.jsonl", ("column 'tiem' for --time-column;", "date")),
+    ("dedup corpus.jsonl --time-column date -o o.jsonl", ("--time-column", "--keep", "newest", "oldest")),
+    ("dedup corpus.jsonl -o taken.jsonl", ("taken.jsonl", "exists", "another name", "--force")),
+    ("dedup corpus.jsonl -o corpus.jsonl --force", ("corpus.jsonl", "input", "another file")),
+    ("dedup folder -o folder/out.jsonl", ("folder/out.jsonl", "input folder folder")),
+    ("dedup corpus.jsonl -o no/out.jsonl", ("folder no ", "exist", "make it")),
+    ("dedup corpus.jsonl --duplicates taken.jsonl -o o.jsonl", ("taken.jsonl", "exists", "--force")),
+    ("dedup corpus.jsonl --summary summary.txt -o o.jsonl", ("summary.txt", ".json")),
+    ("dedup corpus.jsonl --quarantine bad.csv -o o.jsonl", ("bad.csv", ".jsonl")),
+    ("dedup broken.jsonl --strict -o o.jsonl", ("broken.jsonl", "line 2", "JSON")),
+    ("dedup corpus.jsonl -o - --json", ("-o -", "--json", "stdout")),
+    ("dedup corpus.jsonl --annotate-prefix x -o o.jsonl", ("--annotate-prefix", "--annotate")),
+    ("dedup corpus.jsonl --against corpus.jsonl -o o.jsonl", ("corpus.jsonl", "leave it out of --against")),
+    ("dedup corpus.jsonl --against broken.jsonl -o broken.jsonl --force", ("broken.jsonl", "another file")),
+    ("dedup corpus.jsonl --against no.jsonl -o o.jsonl", ("no.jsonl", "does not exist")),
+    ("dedup corpus.jsonl --against bodies.jsonl --text-column text -o o.jsonl", ("bodies.jsonl", "'text'")),
+    ("dedup corpus.jsonl --against broken.jsonl --strict -o o.jsonl", ("broken.jsonl", "line 2", "JSON")),
+    ("dedup corpus.jsonl --within x -o o.jsonl", ("'x'",)),
+    ("dedup corpus.jsonl --within id --engine spark -o o.jsonl", ("--within",)),
+    ("dedup corpus.jsonl --prefer source -o o.jsonl", ("source=reuters",)),
+    ("dedup corpus.jsonl --prefer y=a -o o.jsonl", ("'y'",)),
+    ("dedup corpus.jsonl --dry-run --report report.txt", ("report.txt", ".html", "name it")),
+    ("dedup corpus.jsonl --dry-run --report mine.html", ("mine.html", "exists", "--force")),
+    ("dedup corpus.jsonl --dry-run --report no/r.html", ("folder no ", "exist", "make it")),
+    ("dedup corpus.jsonl --dry-run --report-families 3", ("--report-families 3", "--report FILE.html")),
+    ("dedup corpus.jsonl --dry-run --report-rows 3", ("--report-rows 3", "--report FILE.html")),
+    ("dedup corpus.jsonl --dry-run --report-margin 0.1", ("--report-margin 0.1", "--report FILE.html")),
+    ("dedup corpus.jsonl --dry-run --report p.html --report-margin far", ("--report-margin", "not a number")),
+    ("dedup corpus.jsonl --dry-run --report p.html --report-margin 0.9", ("margin 0.9", "nothing")),
+    ("dedup corpus.jsonl --dry-run --title-column id", ("--title-column id", "--classifier FILE")),
+    ("explore corpus.jsonl -o mine.html", ("mine.html", "exists", "--force")),
+    ("replay corpus.jsonl --report page.txt", ("page.txt", ".html")),
+    ("replay corpus.jsonl --report v.html -o v.html", ("v.html",)),
+    ("replay corpus.jsonl --report none/p.html", ("folder none ", "exist", "make it")),
+    ("replay corpus.jsonl --report mine.html", ("mine.html", "exists", "--force")),
+    ("replay corpus.jsonl --report s.html --store s.html", ("s.html", "--report", "--store", "two files")),
+    ("replay corpus.jsonl --report-families 5", ("--report-families 5", "--report FILE.html")),
+    ("replay corpus.jsonl --report p.html --report-margin x", ("--report-margin", "'x'", "not a number")),
+    ("compare corpus.jsonl --labels sure.jsonl --report page.json", ("page.json", ".html")),
+    ("compare corpus.jsonl --labels sure.jsonl --report p.html -o p.html", ("p.html", "two files")),
+    ("compare corpus.jsonl --labels sure.jsonl --report mine.html", ("mine.html", "exists", "--force")),
+    ("audit corpus.jsonl --report page", ("page ", ".html")),
+    ("audit corpus.jsonl --report mine.html", ("mine.html", "exists", "--force")),
+    ("audit corpus.jsonl --report-pairs 3", ("--report-pairs 3", "--report FILE.html")),
+    ("compare corpus.jsonl", ("no labels", "--labels FILE", "--clusters COLUMN")),
+    ("compare corpus.jsonl --labels labels.csv --clusters kind", ("--labels", "--clusters kind", "leave out one")),
+    ("compare corpus.jsonl --clusters kind --positive 2", ("--positive", "not for --clusters")),
+    ("compare corpus.jsonl --labels labels.csv --id-column kind", ("labels.csv", "not in the corpus")),
+    ("compare corpus.jsonl --labels labels.csv --recipes unheard", ("recipe", "'unheard'", "checksum, cornell, ")),
+    ("compare corpus.jsonl --labels labels.csv --thresholds 2", ("threshold", "2", "(0, 1]")),
+    ("compare corpus.jsonl --labels nowhere.csv", ("nowhere.csv", "read")),
+    ("compare corpus.jsonl --labels labels.csv -o c.txt", ("c.txt", "format", ".html")),
+    ("compare corpus.jsonl --labels labels.csv -o c.csv -o ./c.csv", ("c.csv", "two files")),
+    ("compare corpus.jsonl --labels labels.csv -o labels.csv", ("labels.csv", "input")),
+    ("compare corpus.jsonl --clusters kind --only split=val", ("--only", "not for --clusters")),
+    ("compare corpus.jsonl --labels labels.csv --only split", ("--only", "'split'", "split=train")),
+    ("compare corpus.jsonl --labels labels.csv --title-column text", ("--title-column text", "--classifier")),
+    ("compare corpus.jsonl --labels labels.csv --classifier none.neardup", ("none.neardup", "read", "neardup train")),
+    ("train corpus.jsonl --labels nowhere.csv", ("nowhere.csv", "read")),
+    ("train corpus.jsonl --labels labels.csv --positive 2", ("labels.csv", "no label", "2")),
+    ("train corpus.jsonl --labels labels.csv --only split", ("--only", "'split'", "column and value", "split=")),
+    ("train corpus.jsonl --labels labels.csv --only split=train", ("labels.csv", "column 'split'", "id1, id2")),
+    ("train corpus.jsonl --labels labels.csv --label-column mine", ("column 'mine'", "--label-column", "id1, id2")),
+    ("train corpus.jsonl --labels labels.csv --kernel poly", ("--kernel", "'poly'", "linear, rbf or both")),
+    ("train corpus.jsonl --labels labels.csv --folds 50", ("folds 50", "2 to 20")),
+    ("train corpus.jsonl --labels labels.csv --vector unheard", ("'unheard'", "one of default")),
+    ("train corpus.jsonl --labels labels.csv --candidate-rule 0.5", ("candidate rule", "'0.5'")),
+    ("train corpus.jsonl --labels labels.csv --html --content tags", ("--content", "'tags'", "one of the two")),
+    ("train corpus.jsonl --labels labels.csv --title-column heading --vector title", ("'heading'", "--title-column")),
+    ("train corpus.jsonl --labels labels.csv -o -", ("- ", "stdout", "name one")),
+    ("train corpus.jsonl --labels labels.csv -o labels.csv", ("labels.csv", "input")),
+    ("train corpus.jsonl --labels labels.csv -o d.json --summary ./d.json", ("d.json", "-o", "--summary")),
+    ("train corpus.jsonl --labels labels.csv --summary s.csv", ("s.csv", ".json")),
+    ("train corpus.jsonl --labels labels.csv -o no/where.neardup", ("folder no ", "exist", "make it")),
+    ("audit corpus.jsonl --candidate-rule 0.9", ("candidate rule", "0.9", "threshold")),
+    ("audit corpus.jsonl --candidate-rule nonsense", ("candidate rule", "'nonsense'")),
+    ("audit corpus.jsonl --sample-to s.parquet", ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
+    ("audit corpus.jsonl --sample-to corpus.jsonl", ("corpus.jsonl", "input")),
+    ("audit corpus.jsonl --labels none.csv", ("none.csv", "read")),
+    ("audit corpus.jsonl --port 99999", ("99999", "port")),
+    ("audit corpus.jsonl --store no/audit.db", ("folder no ", "exist", "make it")),
+    ("audit corpus.jsonl --precision 0.9", ("--precision 0.9", "classifier", "--classifier")),
+    ("audit corpus.jsonl --classifier none.neardup", ("none.neardup", "neardup train")),
+    ("audit corpus.jsonl --recipe unheard", ("recipe", "'unheard'", "checksum, cornell, ")),
+    ("replay corpus.jsonl --time-column text", ("column 'text'", "no readable time")),
+    ("replay corpus.jsonl --time-column when", ("no column 'when'", "columns are id")),
+    ("replay corpus.jsonl --speed 0", ("speed 0 ", "above 0")),
+    ("replay corpus.jsonl --speed -60", ("speed -60 ", "above 0")),
+    ("replay corpus.jsonl --window tomorrow", ("window", "'tomorrow'")),
+    ("replay corpus.jsonl --window-by day", ("'day'", "hour")),
+    ("replay corpus.jsonl --against nobody", ("against", "'nobody'", "everything")),
+    ("replay corpus.jsonl -o -", ("- is stdout", "name a file")),
+    ("replay corpus.jsonl -o v.txt", ("v.txt", "suffix", ".parquet")),
+    ("replay corpus.jsonl -o corpus.jsonl", ("corpus.jsonl", "input")),
+    ("replay corpus.jsonl -o v.jsonl --originals ./v.jsonl", ("v.jsonl", "-o", "--originals")),
+    ("replay corpus.jsonl --recipe unheard", ("recipe", "'unheard'", "checksum, cornell, ")),
+    ("explore corpus.jsonl -o found.txt", ("found.txt", ".html or .json", "leave out -o")),
+    ("explore corpus.jsonl -o -", ("- is neither", ".html or .json", "leave out -o")),
+    ("explore corpus.jsonl --lengths 0-3", ("--lengths", "'0-3'", "1-7, 4 or 1,3,5", "from 1")),
+    ("explore corpus.jsonl --lengths 5-3", ("--lengths", "'5-3'", "1-7, 4 or 1,3,5")),
+    ("explore corpus.jsonl --lengths a,b", ("--lengths", "'a,b'", "1-7, 4 or 1,3,5")),
+    ("explore corpus.jsonl --qgrams ''", ("--qgrams", "''", "1-7, 4 or 1,3,5")),
+    ("explore corpus.jsonl --lengths none", ("--lengths none", "--qgrams 3-6", "--recipe NAME")),
+    ("explore corpus.jsonl --lowest 0", ("--lowest 0.0 ", "(0, 1]", "0.2")),
+    ("explore corpus.jsonl --lowest 1.01", ("--lowest 1.01", "(0, 1]", "0.2")),
+    ("explore corpus.jsonl --lowest nan", ("--lowest nan", "(0, 1]", "0.2")),
+    ("explore corpus.jsonl --recipe cornel", ("recipe", "'cornel'", "checksum, cornell, ")),
+    ("explore corpus.jsonl --html --content tags", ("--html", "--content", "'tags'", "one of the two")),
+    ("explore corpus.jsonl --text-column nothing", ("'nothing'", "--text-column", "columns are id")),
+    ("query corpus.jsonl -d missing.txt", ("missing.txt", "no such file or directory", "text file")),
+    ("query corpus.jsonl -d folder", ("folder", "is a directory", "text file", "- for stdin")),
+    ("query corpus.jsonl -d empty.txt", ("empty.txt", "is empty", "with words")),
+    ("query corpus.jsonl -d dots.txt", ("dots.txt", "no features by words:5", "longer")),
+    ("query corpus.jsonl -d latin1.txt", ("latin1.txt", "UTF-8", "byte 3", "iconv")),
+    ("query corpus.jsonl -d new.txt --k 6", ("k 6", "5 documents", "at most 5")),
+    ("query corpus.jsonl -d new.txt --threshold 2", ("threshold", "2.0", "(0, 1]")),
+    ("query corpus.jsonl -d new.txt -o new.txt", ("new.txt",)),
+    ("query corpus.jsonl -d new.txt -o o.jsonl --second-step 'semantic >= 0.9'", ("semantic", "needs an encoder")),
+    ("neighbors corpus.jsonl --print --k 5", ("k 5", "5 documents", "at most 4")),
+    ("neighbors corpus.jsonl --print --of fox-agian", ("no document", "'fox-agian'", "close", "'fox-again', ")),
+    ("neighbors corpus.jsonl --print --of zzz", ("no document", "'zzz'", "'fox', 'rose', 'fox-again'")),
+    ("neighbors corpus.jsonl --print --of fox --first 1", ("--of", "--first 1", "one of the two")),
+    ("neighbors corpus.jsonl --print --measure nope", ("measure", "'nope'", " jaccard, ")),
+    ("neighbors corpus.jsonl -o out.xlsx", ("out.xlsx", "suffix", ".parquet")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set clop=df:2:0.5", ("--set", "'clop'", "clip")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set zzz=1", ("--set", "'zzz'", "no field", "num_perm")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set clip", ("--set", "'clip'", "no value", "clip=df:2:0.5")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set seed=1 --set seed=2", ("--set", "seed", "twice", "'1'", "'2'")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set threshold=0.5", ("--set threshold", "--threshold 0.5")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set num_perm=many", ("--set num_perm", "'many'", "whole number")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set num_perm=5000", ("num_perm", "5000", "1..4096")),
+    ("dedup corpus.jsonl --dry-run --search lsh --set recall=most", ("--set recall", "'most'", "not a number")),
+    ("dedup in --treshold 0.8", ("--treshold", "--threshold?")),
+    ("dedup in --recall 0.9", ("--recall", "--set recall=0.9")),
+    ("dedup in --num-perm=64", ("--num-perm", "--set num_perm=64")),
+    ("query in --text cocoa", ("--text", "query --help-all lists them")),
+    ("train in --report x", ("--report", "train --help-all lists them")),
+    ("dedup in --zzz", ("--zzz", "dedup --help-all")),
+    ("dedup in --force=3", ("--force", "no value", "alone")),
+    ("dedup in --threshold", ("--threshold", "no value", "--threshold NUMBER")),
+    ("deddup in", ("'deddup'", "no command", "dedup?")),
+    ("zzz", ("'zzz'", "no command", "neardup --help")),
+    ("recipe sho", ("'sho'", "no command of recipe", "show?")),
+    ("recipe show a b", ("(b)", "neardup recipe show --help")),
+    ("query in", ("query needs --document FILE", "stdin")),
+    ("train in", ("train needs --labels FILE", "id1,id2,label")),
+    ("replay in --downstream nan", ("--downstream", "'nan'", "from 0")),
+    ("audit in --port 99999", ("--port", "'99999'", "from 0 to 65,535")),
+    ("dedup in --threads 0", ("--threads", "'0'", "whole number from 1")),
+    ("dedup in --threshold high", ("--threshold", "'high'", "number", "0.8")),
+    ("dedup in --memory lots", ("--memory", "'lots'", "size", "512MB")),
+    ("dedup in --wait soon", ("--wait", "'soon'", "time", "30s")),
+    ("dedup in --engine other", ("--engine", "'other'", "memory or spark")),
+    ("explain in a", ("'in a'", "two ids", "explain news.jsonl 3 17")),
+    ("--vrsion", ("--vrsion", "--version?")),
+    ("dedup corpus.jsonl --dry-run --set recall=0.9", ("--set recall=0.9", "'lsh'")),
+    ("pairs corpus.jsonl --print --set num_perm=64", ("--set num_perm=64", "'lsh'")),
+    ("dedup corpus.jsonl --dry-run --set seed=4", ("--set seed=4", "'lsh'", "min-hash")),
+    ("dedup corpus.jsonl --dry-run --memory 1", ("--memory 1 ", "--memory 500MB")),
+    ("dedup corpus.jsonl --dry-run --wait 5s", ("--wait 5s", "--engine spark")),
+    ("neighbors corpus.jsonl --search lsh", ("--search lsh", "leave it out")),
+    ("neighbors corpus.jsonl --second-step 'edit >= 0.9'", ("--second-step edit >= 0.9", "leave it out")),
+    ("explain corpus.jsonl a b --quarantine q.jsonl", ("--quarantine q.jsonl", "leave it out")),
+    ("compare corpus.jsonl --clusters id --complete", ("--complete", "not for --clusters")),
+    ("label corpus.jsonl --store labels.db --agreement --port 80", ("--port 80", "leave it out")),
+    ("label corpus.jsonl --store labels.db --force", ("--force", "--export", "leave it out")),
+    ("audit corpus.jsonl --labeller anna", ("--labeller anna", "--store FILE")),
+    ("audit corpus.jsonl --ignore-unknown", ("--ignore-unknown", "--labels FILE")),
+    ("watch bare --originals out --store store.db --sample corpus.jsonl", ("--sample ", "'default'", "leave it out")),
+    ("watch nowhere --store news.db --originals out", ("nowhere", "exist", "name the folder")),
+    ("watch folder --originals folder/out --store news.db", ("folder/out", "--originals", "inbox folder")),
+    ("watch folder --store folder/news.db --originals out", ("folder/news.db", "--store", "inbox folder", "outside")),
+    (
+        "watch folder --duplicates out --store news.db --originals out",
+        ("out ", "--originals", "--duplicates", "two folders"),
+    ),
+    ("watch folder --poll 0 --store news.db --originals out", ("--poll 0 ", "[0.05, 86400]")),
+    ("watch folder --place copy --store news.db --originals out", ("--place", "'copy'", "move or link")),
+    ("watch folder --content best --store news.db --originals out", ("--content", "'best'", "auto, html, tags, plain")),
+    (
+        "watch folder --html --content tags --store news.db --originals out",
+        ("--html", "--content", "'tags'", "one of the two"),
+    ),
+    ("watch folder --window yesterday --store news.db --originals out", ("window", "'yesterday'")),
+    ("watch folder --threshold 2 --store news.db --originals out", ("threshold", "2.0", "(0, 1]")),
+    ("dedup missing.jsonl -o o.jsonl", ("missing.jsonl", "does not exist")),
+    ("dedup torn.parquet -o o.jsonl", ("torn.parquet", "damaged")),
+    ("dedup corpus.jsonl --recipe bad.toml -o o.jsonl", ("bad.toml", "TOML")),
+    ("dedup corpus.jsonl --recipe strange.toml -o o.jsonl", ("strange.toml", "'nonsense'")),
+    ("pairs corpus.jsonl -o pairs.xyz", ("pairs.xyz", ".csv")),
+    ("neighbors corpus.jsonl --k 0 -o near.csv", ("'0'", "--k", "from 1")),
+    ("compare corpus.jsonl --labels strangers.csv", ("zz", "--ignore-unknown")),
+    ("train corpus.jsonl --labels strangers.csv -o a.neardup", ("zz", "--ignore-unknown")),
+    ("explore folder", ("1 document",)),
+    ("label corpus.jsonl --store l.db --export o.csv", ("l.db",)),
+    ("recipe show unheard", ("'unheard'", "default")),
+    ("recipe check bad.toml", ("bad.toml", "TOML")),
+]
+FILES = {
+    "torn.parquet": b"PAR1 no more of it",
+    "bad.toml": b"name = [",
+    "strange.toml": b'features = "words:5"\nnonsense = 3\n',
+    "strangers.csv": b"id1,id2,label\nzz,yy,1\n",
+    "taken.jsonl": b"mine",
+    "mine.html": b"mine",
+    "new.txt": FOX.encode(),
+    "empty.txt": b"",
+    "dots.txt": b"... !\n",
+    "latin1.txt": "caf\u00e9".encode("latin-1"),
+    "blank.txt": "\ufeff \n".encode(),
+    "odd.txt": b"\xff",
+    "broken.jsonl": b'{"id": 1, "text": "a"}\n{"id": 2\n',
+    "labels.csv": b"id1,id2,label\nfox,fox-again,1\nfox-edited,fox,1\nrose,fox,0\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with good and bad inputs and outputs that exist, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("bare", "folder"):
+        (tmp_path / name).mkdir()
+    write_lines(tmp_path / "corpus.jsonl", [row | {"kind": str(row["id"])[:4]} for row in DOCUMENTS])
+    write_lines(tmp_path / "folder" / "a.jsonl", [{"id": 1, "text": FOX}])
+    write_lines(tmp_path / "bodies.jsonl", [{"id": 1, "body": FOX}])
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("line", "parts"), REFUSED, ids=[line for line, _ in REFUSED])
+def test_commands_refuse_what_does_not_fit_in_one_sentence(line: str, parts: tuple[str, ...], folder: Path) -> None:
+    before = contents(folder)
+    assert says(refused(*shlex.split(line)), *parts)
+    assert contents(folder) == before
+
+
+def test_columns_are_refused_by_the_option_that_named_them(corpus: Path, tmp_path: Path) -> None:
+    message = refused("compare", corpus, "--clusters", "famly")
+    assert says(message, "column 'famly' for --clusters;", "columns are id")
+    message = refused("replay", corpus, "--time-column", "tiem")
+    assert says(message, "column 'tiem' for --time-column;", "columns are id")
+    undated = write_lines(tmp_path / "undated.jsonl", [{"id": 1, "text": FOX, "score": 1}])
+    message = refused("replay", undated)
+    assert says(message, "no column", "obviously the time", "--time-column")
+    assert "keep" not in message
+
+
+def test_an_output_must_be_named(corpus: Path) -> None:
+    assert says(refused("dedup", corpus), "no output", "-o FILE", "--dry-run")
+    assert says(refused("pairs", corpus), "no output", "-o FILE", "--print")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_files_and_folders_without_permission_are_refused(corpus: Path, tmp_path: Path) -> None:
+    corpus.chmod(0)
+    assert says(refused("dedup", corpus, "--dry-run"), str(corpus), "read", "user")
+    corpus.chmod(0o600)
+    locked = tmp_path / "locked"
+    locked.mkdir(0o500)
+    assert says(refused("dedup", corpus, "-o", locked / "out.jsonl"), str(locked), "written", "user")
