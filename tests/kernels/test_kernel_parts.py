@@ -1,4 +1,4 @@
-"""Counts and candidates by part of the key space, compared with plain counts and lists of keys."""
+"""Counts, candidates and parities by part of the key space, compared with plain counts and lists of keys."""
 
 from __future__ import annotations
 
@@ -102,19 +102,19 @@ def candidates(
     count = len(ranks)
     lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
     keys_by_part(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
-    held, asked = np.empty(count, np.int32), np.empty((count, 4), np.int32)
-    index_lengths(sets, by, held)
+    indexed, probes = np.empty(count, np.int32), np.empty((count, 4), np.int32)
+    index_lengths(sets, by, indexed)
     sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
-    probe_bounds(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), asked)
+    probe_bounds(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), probes)
     scratch = np.zeros(count, np.int32), np.empty(count, np.int32), np.empty((count + room, 2), np.int32)
     found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
     for number, end in enumerate(ends.tolist()):
         part = lengths[number], words[end - int(lengths[number].sum()) : end]
         index = PrefixIndex(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
-        index = index._replace(entries=index_keys(part, ranks, held[ranks], asked, index)[0])
+        index = index._replace(entries=index_keys(part, ranks, indexed[ranks], probes, index)[0])
         at = 0, 0
         while at[0] < count:
-            at, written = list_candidates(at, part, ranks, sets, asked, index, by, scratch)
+            at, written = list_candidates(at, part, ranks, sets, probes, index, by, scratch)
             found |= {tuple(pair) for pair in scratch[2][:written].tolist()}
     return found
 
