@@ -226,11 +226,11 @@ def check_totals(run: Replay, items: Sequence[Item], hours: Sequence[Hour]) -> N
     assert (totals.items, totals.exact, totals.near) == (len(items), kinds["exact"], kinds["near"])
     assert totals.flags == flags
     assert totals.text_bytes == 7 * len(items)
-    assert (totals.first, totals.last) == (
+    assert (totals.earliest, totals.latest) == (
         min((item.time for item in items), default=None),
         max((item.time for item in items), default=None),
     )
-    assert totals.most_held == max((hour.held for hour in hours), default=0)
+    assert totals.max_window_documents == max((hour.held for hour in hours), default=0)
 
 
 @given(flows, st.sampled_from([1, 3]))
@@ -289,7 +289,7 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
         "batch": 1,
     }
     hour_rows = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
-    totals = ReplayTotals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
+    totals = ReplayTotals(30, 1, 5, earliest=0, latest=10**15, cpu=10**6, wall=2 * 10**6)
     page_fields = page_content(settings | changes, hour_rows, totals.as_dict(10))
     return page_fields if hours else page_fields | {"totals": ReplayTotals().as_dict(10)}
 
