@@ -32,9 +32,16 @@ def folder_of_files(tmp_path: Path, corpus_folder: Callable[[str], Path]) -> Pat
     for name, content in {
         "empty.jsonl": "",
         "broken.jsonl": "\n".join([*lines[:3], '{"id": "cut", "text": ', *lines[3:6], "[1]", '{"id": "silent"}', ""]),
+        "one.jsonl": '{"id": "a", "text": "one two"}\n',
+        "taken.jsonl": "taken\n",
+        "bad.toml": "name = [",
+        "strange.toml": 'name = "strange"\nfeatures = "words:5"\nnonsense = 3\n',
+        "strangers.csv": "id1,id2,label\nzz,yy,1\n",
+        "torn.parquet": "PAR1 no more of it",
         "new.txt": json.loads(lines[0])["text"],
     }.items():
         (folder / name).write_text(content, "utf-8")
+    (folder / "nothing").mkdir()
     return folder
 
 
@@ -51,6 +58,48 @@ def dedup(*inputs: str, **options: Any) -> tuple[str, ...]:
     return line_of("dedup", *inputs, **KEPT | options)
 
 
+#: Refused commands, and the words that the sentence has: the value, and what helps.
+REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "a missing file": (dedup("missing.jsonl"), ("missing.jsonl",)),
+    "a folder without documents": (dedup("nothing"), ("nothing", ".jsonl")),
+    "a torn file": (dedup("torn.parquet"), ("torn.parquet",)),
+    "a threshold out of range": (dedup(NEWS, threshold=1.5), ("1.5", "(0, 1]")),
+    "a threshold that is no number": (dedup(NEWS, threshold="abc"), ("abc",)),
+    "an unknown recipe": (dedup(NEWS, recipe="nosuch"), ("nosuch", "default")),
+    "a recipe that is no TOML": (dedup(NEWS, recipe="bad.toml"), ("bad.toml",)),
+    "a recipe with a strange field": (dedup(NEWS, recipe="strange.toml"), ("nonsense",)),
+    "an unknown measure": (dedup(NEWS, measure="nosuch"), ("nosuch", "jaccard")),
+    "unknown features": (dedup(NEWS, features="nosuch:3"), ("nosuch", "words")),
+    "a measure that does not fit": (dedup(NEWS, signature="minhash:64"), ("jaccard", "overlap")),
+    "an output that exists": (dedup(NEWS, output="taken.jsonl"), ("taken.jsonl", "--force")),
+    "an output of no format": (dedup(NEWS, output="kept.xyz"), ("kept.xyz", ".parquet")),
+    "an output in no folder": (dedup(NEWS, output="nowhere/kept.jsonl"), ("nowhere",)),
+    "an output that is an input": (dedup(NEWS, output=NEWS, force=True), (NEWS,)),
+    "one name for two outputs": (dedup(NEWS, duplicates="kept.jsonl"), ("kept.jsonl", "--duplicates")),
+    "no output": (line_of("dedup", NEWS), ("--dry-run",)),
+    "a column that is not there": (dedup(NEWS, text_column="body"), ("body", "--text-column")),
+    "an id column that is not there": (dedup(NEWS, id_column="nid"), ("nid", "--id-column")),
+    "no threads": (dedup(NEWS, threads=0), ("0", "--threads")),
+    "a size that is none": (dedup(NEWS, memory="lots"), ("lots", "2GB")),
+    "a broken line where none may be": (dedup("broken.jsonl", strict=True), ("broken.jsonl", "4", "--strict")),
+    "a classifier that is none": (dedup(NEWS, classifier=NEWS), (NEWS,)),
+    "pairs to no format": (line_of("pairs", NEWS, output="pairs.xyz"), ("pairs.xyz", ".csv")),
+    "an unknown id": (line_of("explain", NEWS, "nw-0001", "nw-9999"), ("nw-9999", "nw-0001")),
+    "no neighbours": (line_of("neighbors", NEWS, k=0, output="near.csv"), ("0", "--k")),
+    "neighbours of nobody": (line_of("neighbors", NEWS, of="zz", output="near.csv"), ("zz",)),
+    "a query that is not there": (line_of("query", NEWS, document="missing.txt"), ("missing.txt",)),
+    "labels from nowhere": (line_of("compare", NEWS), ("--labels", "--clusters")),
+    "labels of strangers": (line_of("compare", NEWS, labels="strangers.csv"), ("zz", "--ignore-unknown")),
+    "labels that are not there": (line_of("audit", NEWS, labels="missing.csv"), ("missing.csv",)),
+    "a training on strangers": (line_of("train", NEWS, labels="strangers.csv", output="a.neardup"), ("zz",)),
+    "one document to explore": (line_of("explore", "one.jsonl"), ("1",)),
+    "a replay without times": (line_of("replay", "one.jsonl"), ("--time-column",)),
+    "a window that is none": (line_of("replay", NEWS, window="soon"), ("soon", "24h")),
+    "an inbox that is not there": (line_of("watch", "nowhere", originals="out", store="s.db"), ("nowhere",)),
+    "a store that is not there": (line_of("label", NEWS, store="l.db", export="out.csv"), ("l.db",)),
+    "a recipe to show that is none": (line_of("recipe show", "nosuch"), ("nosuch", "default")),
+    "a recipe to check that is none": (line_of("recipe check", "bad.toml"), ("bad.toml",)),
+}
 #: Commands that the parser of the command line refuses.
 UNPARSED = {
     "an unknown option": (*dedup(NEWS), "--nonsense"),
@@ -58,6 +107,22 @@ UNPARSED = {
     "a missing option": line_of("query", NEWS),
     "too few ids": line_of("explain", NEWS, "nw-0001"),
 }
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_are_one_sentence_and_write_nothing(name: str, folder_of_files: Path) -> None:
+    command, words = REFUSED[name]
+    before = contents(folder_of_files)
+    done = call(*command, folder=folder_of_files)
+    assert done.code == 2
+    assert done.out == b""
+    # Where no run came before, one that is refused late has printed that it compiles.
+    message = re.sub(r"^neardup: compiling kernels.*\n", "", done.err)
+    assert message.startswith("neardup: ")
+    assert message.count("\n") == 1, message
+    for word in words:
+        assert word in message
+    assert contents(folder_of_files) == before
 
 
 @pytest.mark.parametrize("name", UNPARSED)
