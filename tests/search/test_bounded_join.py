@@ -25,7 +25,7 @@ from sentences import says
 import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.features import recomputed
+from neardup.features import reading, recomputed
 from neardup.features.recomputed import PartFile
 from neardup.search import bounded_join
 from neardup.search.matches import partition_pairs
@@ -141,6 +141,9 @@ ENGINES: dict[str, dict[str, Any]] = {
     "lsh": {"search": "lsh", "threshold": 0.5},
     "simhash": {"signature": "simhash", "measure": "hamming", "threshold": 12},
     "cosine": {"measure": "cosine", "weights": "tfidf", "threshold": 0.7},
+    "weighted jaccard": {"measure": "weighted_jaccard", "weights": "idf", "threshold": 0.5},
+    "sketch": {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
+    "imatch": {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
     "clipped": {"clip": "df:2:0.5", "threshold": 0.6},
     "edit": {"threshold": 0.3, "second_step": "edit >= 0.7"},
     "lsh, then sets": {"search": "lsh", "threshold": 0.3, "second_step": "jaccard(qgrams:3) >= 0.6"},
@@ -153,6 +156,7 @@ def test_every_engine_writes_the_same_bytes_whatever_the_budget(
 ) -> None:
     for name, value in (("_MIN_STORED", 0), ("_KEYS_AT_A_TIME", 50), ("_MIN_PARTS", 4)):
         monkeypatch.setattr(bounded_join, name, value)
+    monkeypatch.setattr(reading, "_PIECE", 500)
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     write_corpus(path, 200)
     recipe, written = nd.Recipe(features="words:1", **ENGINES[engine]), set()
