@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from neardup.kernels.sketches import EMPTY
 
-MOST = 2**64 - 1
+MASK = 2**64 - 1
 
 
 def naive_mix(x: int) -> int:
     for _ in range(2):
-        x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93 & MOST
+        x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93 & MASK
     return x ^ (x >> 32)
 
 
 def naive_hash(x: int, seed: int, number: int) -> int:
-    start = naive_mix((naive_mix(seed ^ 0xD1342543DE82EF95) + number * 0x9E3779B97F4A7C15) & MOST)
-    return naive_mix((x + start) & MOST)
+    start = naive_mix((naive_mix(seed ^ 0xD1342543DE82EF95) + number * 0x9E3779B97F4A7C15) & MASK)
+    return naive_mix((x + start) & MASK)
 
 
 def naive_minhash(features: Sequence[int], slots: int, seed: int) -> list[int]:
@@ -32,7 +32,7 @@ def naive_minhash(features: Sequence[int], slots: int, seed: int) -> list[int]:
 
 
 def naive_simhash(features: Sequence[int], weights: Sequence[int]) -> int:
-    hashes = [naive_mix((x + 0xA0761D6478BD642F) & MOST) for x in features]
+    hashes = [naive_mix((x + 0xA0761D6478BD642F) & MASK) for x in features]
     value = 0
     for bit in range(64):
         if sum(w if h >> bit & 1 else -w for h, w in zip(hashes, weights, strict=True)) > 0:
@@ -43,8 +43,8 @@ def naive_simhash(features: Sequence[int], weights: Sequence[int]) -> int:
 def naive_supershingles(sketch: Sequence[int], group: int) -> list[int]:
     found = []
     for g in range(len(sketch) // group):
-        value = naive_mix((g + 0xC2B2AE3D27D4EB4F) & MOST)
+        value = naive_mix((g + 0xC2B2AE3D27D4EB4F) & MASK)
         for x in sketch[g * group : (g + 1) * group]:
-            value = naive_mix((value * 0x165667B19E3779F9 & MOST) ^ x)
+            value = naive_mix((value * 0x165667B19E3779F9 & MASK) ^ x)
         found.append(value)
     return found

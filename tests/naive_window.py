@@ -92,7 +92,7 @@ class NaiveIndex:
         self.unit = HOUR if window_by == "hour" else 1
         self.w = self.w // self.unit if self.w is not None and not self.by_number else self.w
         self.against, self.now, self.features = against, now, feature_maker(self.recipe, sample)
-        self.held: list[Item] = []
+        self.window: list[Item] = []
         self.clock: int | None = None
         self.pending: Item | None = None
         self.arrival: int | None = None
@@ -102,13 +102,13 @@ class NaiveIndex:
         item = Item(document.id, document.text, self.features(document.text))
         self._place(item, document.timestamp)
         self.arrived += 1
-        found = self._partners(item)
-        best = max(found, key=lambda pair: pair[1], default=None)
+        matches = self._partners(item)
+        best = max(matches, key=lambda pair: pair[1], default=None)
         late = item.flag == "late"
         if not item.features:
             item.flag = "undecidable"
         elif not late and (best is None or self.against == "everything"):
-            self._hold(item)
+            self._enter(item)
         if best is None:
             return Expected(item.id, "original", None, None, item.flag, None)
         partner, similarity, counts = best
@@ -121,16 +121,16 @@ class NaiveIndex:
     def query(self, text: str, k: int | None = None) -> list[tuple[str, float]]:
         """All that match at the clock's time, or the k nearest by the first measure; the most similar first."""
         item = Item("", text, self.features(text), t=self.arrived if self.by_number else self.clock or 0)
-        found = self._partners(item) if k is None else self._nearest(item)
-        ranked = sorted(found, key=lambda pair: -pair[1])
+        matches = self._partners(item) if k is None else self._nearest(item)
+        ranked = sorted(matches, key=lambda pair: -pair[1])
         return [(partner.id, similarity) for partner, similarity, _ in ranked[:k]]
 
     def remove(self, id: str) -> None:
-        found = next(item for item in self.held if item.id == id)
-        self.held.remove(found)
+        matches = next(item for item in self.window if item.id == id)
+        self.window.remove(matches)
 
     def __iter__(self) -> Iterator[str]:
-        return (item.id for item in self.held if self._is_in(item))
+        return (item.id for item in self.window if self._is_in(item))
 
     def _place(self, item: Item, timestamp: Any) -> None:
         """Rules 1 to 6: give the item its time and its flag, and move the clock."""
@@ -165,12 +165,12 @@ class NaiveIndex:
     def _is_in(self, item: Item) -> bool:
         return self.w is None or self.clock is None or item.e >= self.clock - self.w
 
-    def _hold(self, item: Item) -> None:
-        self.held.append(item)
+    def _enter(self, item: Item) -> None:
+        self.window.append(item)
 
     def _near(self, item: Item) -> Iterator[tuple[Item, int, int, int]]:
         """The held documents that the window lets be partners, in order of arrival, with o, a and b."""
-        for other in self.held:
+        for other in self.window:
             if self._is_in(other) and (self.w is None or abs(item.t - other.t) <= self.w):
                 if self.recipe.measure == "hamming":
                     (left,), (right,) = item.features, other.features
@@ -179,12 +179,12 @@ class NaiveIndex:
                     yield other, len(item.features & other.features), len(item.features), len(other.features)
 
     def _partners(self, item: Item) -> list[tuple[Item, float, tuple[int, int, int]]]:
-        found = []
+        matches = []
         for other, *counts in self._near(item) if item.features else ():
             similarity = self._match(item, other, *counts)
             if similarity is not None:
-                found.append((other, similarity, (counts[0], counts[1], counts[2])))
-        return found
+                matches.append((other, similarity, (counts[0], counts[1], counts[2])))
+        return matches
 
     def _nearest(self, item: Item) -> list[tuple[Item, float, tuple[int, int, int]]]:
         near = self._near(item) if item.features else ()
@@ -213,8 +213,8 @@ class NaiveIndex:
             a = b = max(len(left), len(right))
             o = a - _levenshtein(left, right)
             return o / a if Fraction(o, a) >= step.exact_threshold else None
-        make = feature_maker(Recipe(features=step.features), ())
-        o, a, b = len(make(left) & make(right)), len(make(left)), len(make(right))
+        features_of = feature_maker(Recipe(features=step.features), ())
+        o, a, b = len(features_of(left) & features_of(right)), len(features_of(left)), len(features_of(right))
         reached = naive.reaches(step.measure, o, a, b, step.exact_threshold)
         return naive.similarity(step.measure, o, a, b) if reached else None
 
@@ -225,22 +225,22 @@ class QuickIndex(NaiveIndex):
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
         self.holders: dict[Any, list[tuple[int, Item]]] = {}
-        self.gone: set[Item] = set()
+        self.removed: set[Item] = set()
 
-    def _hold(self, item: Item) -> None:
-        super()._hold(item)
+    def _enter(self, item: Item) -> None:
+        super()._enter(item)
         for feature in item.features:
             self.holders.setdefault(feature, []).append((self.arrived, item))
 
     def remove(self, id: str) -> None:
-        self.gone |= {item for item in self.held if item.id == id}
+        self.removed |= {item for item in self.window if item.id == id}
         super().remove(id)
 
     def _near(self, item: Item) -> Iterator[tuple[Item, int, int, int]]:
         shared: Counter[tuple[int, Item]] = Counter()
         for feature in item.features:
             if holders := self.holders.get(feature):
-                holders[:] = [x for x in holders if x[1] not in self.gone and self._is_in(x[1])]
+                holders[:] = [x for x in holders if x[1] not in self.removed and self._is_in(x[1])]
                 shared.update(holders)
         at = float(self.recipe.exact_threshold)
         at = 1 / (1 + at) if self.recipe.measure == "euclidean" else at

@@ -54,7 +54,7 @@ def plain_vector(vector: str, left: str, right: str) -> list[float]:
     one, other = tokens(left), tokens(right)
     shorter, longer = sorted((len(one), len(other)))
     sets["length_ratio"] = lambda: naive_vector.ratio(shorter, longer, 1.0)
-    sets["word_edit"] = lambda: naive_vector.ratio(longer - naive_vector.distance(one, other), longer, 1.0)
+    sets["word_edit"] = lambda: naive_vector.ratio(longer - naive.levenshtein(one, other), longer, 1.0)
     return [sets[name]() for name in vector.split(", ")]
 
 

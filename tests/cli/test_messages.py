@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import names_in, neardup, refused, write_lines
+from commands import names_in, neardup, write_lines
 from labelled_stories import labelled, write_labels
 from sentences import says
 from trained_classifiers import DATED, SETS, trained
@@ -134,37 +134,6 @@ def test_errors_on_the_command_line_name_options(tmp_path: Path) -> None:
     # What a command left behind it does not change how Python speaks.
     with pytest.raises(NeardupError, match="ignore_unknown=True"):
         read_labels(labels, ["a", "b"])
-
-
-IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "recall": (("dedup", "IN", "--dry-run", "--set", "recall=0.9"), ("--set recall=0.9", "'lsh'")),
-    "num-perm": (("pairs", "IN", "--print", "--set", "num_perm=64"), ("--set num_perm=64", "'lsh'")),
-    "seed": (("dedup", "IN", "--dry-run", "--set", "seed=4"), ("--set seed=4", "'lsh'", "min-hash")),
-    "memory": (("dedup", "IN", "--dry-run", "--memory", "1"), ("--memory 1 ", "--memory 500MB")),
-    "wait": (("dedup", "IN", "--dry-run", "--wait", "5s"), ("--wait 5s", "--engine spark")),
-    "search": (("neighbors", "IN", "--search", "lsh"), ("--search lsh", "leave it out")),
-    "then": (("neighbors", "IN", "--second-step", "edit >= 0.9"), ("--second-step edit >= 0.9", "leave it out")),
-    "quarantine": (("explain", "IN", "a", "b", "--quarantine", "q.jsonl"), ("--quarantine q.jsonl", "leave it out")),
-    "complete": (("compare", "IN", "--clusters", "id", "--complete"), ("--complete", "not for --clusters")),
-    "port": (("label", "IN", "--store", "DB", "--agreement", "--port", "80"), ("--port 80", "leave it out")),
-    "force": (("label", "IN", "--store", "DB", "--force"), ("--force", "--export", "leave it out")),
-    "labeller": (("audit", "IN", "--labeller", "anna"), ("--labeller anna", "--store FILE")),
-    "ignore-unknown": (("audit", "IN", "--ignore-unknown"), ("--ignore-unknown", "--labels FILE")),
-    "sample": (
-        ("watch", "FOLDER", "--originals", "OUT", "--store", "STORE", "--sample", "IN"),
-        ("--sample ", "'default'", "leave it out"),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", IGNORED)
-def test_options_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -> None:
-    command, parts = IGNORED[name]
-    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
-    (tmp_path / "in").mkdir()
-    places = {"IN": str(named), "DB": str(tmp_path / "labels.db"), "FOLDER": str(tmp_path / "in")}
-    assert says(refused(*(places.get(word, word) for word in command)), *parts)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "n.jsonl"]
 
 
 def test_options_with_an_effect_are_accepted(tmp_path: Path) -> None:

@@ -90,24 +90,6 @@ def test_help_of_dedup_fits_a_screen() -> None:
     assert "--memory" not in "\n".join(usual)
 
 
-@pytest.mark.parametrize(
-    ("settings", "parts"),
-    [
-        (["clop=df:2:0.5"], ("--set", "'clop'", "clip")),
-        (["zzz=1"], ("--set", "'zzz'", "no field", "num_perm")),
-        (["clip"], ("--set", "'clip'", "no value", "clip=df:2:0.5")),
-        (["seed=1", "seed=2"], ("--set", "seed", "twice", "'1'", "'2'")),
-        (["threshold=0.5"], ("--set threshold", "--threshold 0.5")),
-        (["num_perm=many"], ("--set num_perm", "'many'", "whole number")),
-        (["num_perm=5000"], ("num_perm", "5000", "1..4096")),
-        (["recall=most"], ("--set recall", "'most'", "not a number")),
-    ],
-)
-def test_fields_that_cannot_be_set_are_refused(settings: list[str], parts: tuple[str, ...], corpus: Path) -> None:
-    arguments = [word for setting in settings for word in ("--set", setting)]
-    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *arguments), *parts)
-
-
 def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
     done = neardup("demo", tmp_path / "demo")
     assert "$ neardup dedup " in done.stdout
@@ -149,38 +131,6 @@ def test_the_manual_has_every_command() -> None:
         assert f".SS neardup {command}" in manual
     for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe check"):
         assert words in manual
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        ("dedup in --treshold 0.8", ("--treshold", "--threshold?")),
-        ("dedup in --recall 0.9", ("--recall", "--set recall=0.9")),
-        ("dedup in --num-perm=64", ("--num-perm", "--set num_perm=64")),
-        ("query in --text cocoa", ("--text", "query --help-all lists them")),
-        ("train in --report x", ("--report", "train --help-all lists them")),
-        ("dedup in --zzz", ("--zzz", "dedup --help-all")),
-        ("dedup in --force=3", ("--force", "no value", "alone")),
-        ("dedup in --threshold", ("--threshold", "no value", "--threshold NUMBER")),
-        ("deddup in", ("'deddup'", "no command", "dedup?")),
-        ("zzz", ("'zzz'", "no command", "neardup --help")),
-        ("recipe sho", ("'sho'", "no command of recipe", "show?")),
-        ("recipe show a b", ("(b)", "neardup recipe show --help")),
-        ("query in", ("query needs --document FILE", "stdin")),
-        ("train in", ("train needs --labels FILE", "id1,id2,label")),
-        ("replay in --downstream nan", ("--downstream", "'nan'", "from 0")),
-        ("audit in --port 99999", ("--port", "'99999'", "from 0 to 65,535")),
-        ("dedup in --threads 0", ("--threads", "'0'", "whole number from 1")),
-        ("dedup in --threshold high", ("--threshold", "'high'", "number", "0.8")),
-        ("dedup in --memory lots", ("--memory", "'lots'", "size", "512MB")),
-        ("dedup in --wait soon", ("--wait", "'soon'", "time", "30s")),
-        ("dedup in --engine other", ("--engine", "'other'", "memory or spark")),
-        ("explain in a", ("'in a'", "two ids", "explain news.jsonl 3 17")),
-        ("--vrsion", ("--vrsion", "--version?")),
-    ],
-)
-def test_wrong_usage_is_refused_in_one_sentence(arguments: str, parts: tuple[str, ...]) -> None:
-    assert says(refused(*arguments.split()), *parts)
 
 
 def typed_options() -> Iterator[tuple[str, str]]:

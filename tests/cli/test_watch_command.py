@@ -114,32 +114,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: 
     assert len(list(inbox.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["nowhere"], ("nowhere", "exist", "name the folder")),
-        (["in", "--originals", "in/out"], ("in/out", "--originals", "inbox in")),
-        (["in", "--store", "in/news.db"], ("in/news.db", "--store", "inbox in", "outside")),
-        (["in", "--duplicates", "out"], ("out ", "--originals", "--duplicates", "two folders")),
-        (["in", "--poll", "0"], ("--poll 0 ", "[0.05, 86400]")),
-        (["in", "--place", "copy"], ("--place", "'copy'", "move or link")),
-        (["in", "--content", "best"], ("--content", "'best'", "auto, html, tags, plain")),
-        (["in", "--html", "--content", "tags"], ("--html", "--content", "'tags'", "one of the two")),
-        (["in", "--window", "yesterday"], ("window", "'yesterday'")),
-        (["in", "--threshold", "2"], ("threshold", "2.0", "(0, 1]")),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_folders_and_options_that_do_not_fit_are_refused(
-    arguments: list[str], parts: tuple[str, ...], inbox: Path
-) -> None:
-    words = [*arguments]
-    for option, value in (("--store", "news.db"), ("--originals", "out")):
-        words += [] if option in arguments else [option, value]
-    assert says(refused("watch", *words), *parts)
-    assert len(list(inbox.iterdir())) == 3
-
-
 def test_pages_can_be_compared_whole(inbox: Path) -> None:
     for path in inbox.iterdir():
         path.unlink()

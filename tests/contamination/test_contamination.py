@@ -1,4 +1,4 @@
-"""Which items of a test set stand in training texts: what a plain search says, and what the command makes of it."""
+"""Which items of a test set occur in training texts: a plain search finds the same, and the command reports it."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ def naive_grams(text: str, n: int) -> list[tuple[str, ...]]:
 
 
 def naive_containment(item: str, text: str, n: int) -> Fraction:
-    """The share of an item's distinct grams that stand anywhere in a text."""
-    grams, there = set(naive_grams(item, n)), naive_tokens(text, "words")
-    runs = {tuple(there[at : at + size]) for size in {len(gram) for gram in grams} for at in range(len(there))}
+    """The share of an item's distinct grams that occur anywhere in a text."""
+    grams, found = set(naive_grams(item, n)), naive_tokens(text, "words")
+    runs = {tuple(found[at : at + size]) for size in {len(gram) for gram in grams} for at in range(len(found))}
     return Fraction(len(grams & runs), len(grams))
 
 
 @given(texts, texts, st.integers(1, 4), st.sampled_from(["0.25", "0.5", "0.7", "1"]), st.integers(1, 3))
-def test_it_is_what_a_plain_search_finds(
+def test_a_plain_search_finds_the_same_items(
     train: list[str], test: list[str], n: int, at_least: str, min_words: int
 ) -> None:
-    looked = [at for at, item in enumerate(test) if len(naive_tokens(item, "words")) >= min_words]
-    if not looked:
+    searched = [at for at, item in enumerate(test) if len(naive_tokens(item, "words")) >= min_words]
+    if not searched:
         with pytest.raises(nd.InputError, match="lower it"):
             nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
         return
     found = nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
     rows = found.table().to_pylist()
-    expected = {at: [naive_containment(test[at], text, n) for text in train] for at in looked}
-    assert [at for at, row in enumerate(rows) if row["words"] is not None] == looked
-    assert {at: Fraction(rows[at]["containment"]).limit_denominator(100) for at in looked} == {
+    expected = {at: [naive_containment(test[at], text, n) for text in train] for at in searched}
+    assert [at for at, row in enumerate(rows) if row["words"] is not None] == searched
+    assert {at: Fraction(rows[at]["containment"]).limit_denominator(100) for at in searched} == {
         at: max(shares) for at, shares in expected.items()
     }
     hits = [(at, d) for at, shares in expected.items() for d, share in enumerate(shares) if share >= Fraction(at_least)]
     assert found.contaminated.tolist() == sorted({at for at, _ in hits})
     assert sorted({(int(row["item"]), int(row["document"])) for row in found.spans.to_pylist()}) == sorted(hits)
     for row in found.spans.to_pylist():
-        there = train[int(row["document"])][row["document_start"] : row["document_end"]]
-        here = test[int(row["item"])][row["item_start"] : row["item_end"]]
-        assert naive_tokens(there, "words") == naive_tokens(here, "words")
-        assert len(naive_tokens(here, "words")) == row["words"]
+        in_training = naive_tokens(train[int(row["document"])][row["document_start"] : row["document_end"]], "words")
+        in_item = naive_tokens(test[int(row["item"])][row["item_start"] : row["item_end"]], "words")
+        assert in_training == in_item
+        assert len(in_item) == row["words"]
 
 
 def test_case_punctuation_and_line_wraps_do_not_count() -> None:
@@ -104,7 +104,7 @@ def corpora(tmp_path: Path) -> tuple[Path, Path]:
     return places
 
 
-def test_columns_are_looked_for_apart_and_together(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+def test_columns_are_searched_separately_and_together(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = corpora
     spans, items = tmp_path / "spans.parquet", tmp_path / "items.csv"
     found = json.loads(
@@ -128,7 +128,7 @@ def test_columns_are_looked_for_apart_and_together(corpora: tuple[Path, Path], t
 
 
 @pytest.mark.parametrize(("allowed", "code"), [("50%", 1), ("0.7", 0), ("100%", 0)])
-def test_the_exit_code_says_whether_it_is_too_much(allowed: str, code: int, corpora: tuple[Path, Path]) -> None:
+def test_the_exit_code_is_1_above_the_allowed_share(allowed: str, code: int, corpora: tuple[Path, Path]) -> None:
     train, test = corpora
     ended = neardup(
         *("contamination", train, "--test", test, "--test-column", "question,answer", "--fail-over", allowed), code=code
@@ -136,7 +136,7 @@ def test_the_exit_code_says_whether_it_is_too_much(allowed: str, code: int, corp
     assert (allowed in ended.stderr) == bool(code)
 
 
-def test_what_is_written_clean_contains_no_item(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+def test_clean_training_texts_contain_no_item(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = corpora
     clean = tmp_path / "clean.jsonl"
     neardup("contamination", train, "--test", test, "--test-column", "question", "--clean", clean)
@@ -144,19 +144,19 @@ def test_what_is_written_clean_contains_no_item(corpora: tuple[Path, Path], tmp_
     neardup("contamination", clean, "--test", test, "--test-column", "question", "--fail-over", "0")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_and_files_change_nothing(threads: int, corpora: tuple[Path, Path], tmp_path: Path) -> None:
+def test_threads_and_files_change_nothing(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = corpora
-    lines = train.read_bytes().splitlines(keepends=True)
-    parts = []
-    for at, line in enumerate(lines[:2]):
-        parts.append(tmp_path / f"part{at}.jsonl")
-        parts[-1].write_bytes(line)
-    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    options: tuple[Any, ...] = ("--test", test, "--test-column", "question,answer", "--threads", str(threads))
-    neardup("contamination", train, *options, "-o", one)
-    neardup("contamination", *parts, *options, "-o", other)
-    assert one.read_bytes() == other.read_bytes()
+    parts = [tmp_path / "part0.jsonl", tmp_path / "part1.jsonl"]
+    for part, line in zip(parts, train.read_bytes().splitlines(keepends=True), strict=False):
+        part.write_bytes(line)
+    written = set()
+    for inputs in ([train], parts):
+        for threads in (1, 2):
+            spans = tmp_path / f"{len(inputs)}-{threads}.csv"
+            options = ("--test", test, "--test-column", "question,answer", "--threads", str(threads), "-o", spans)
+            neardup("contamination", *inputs, *options)
+            written.add(spans.read_bytes())
+    assert len(written) == 1
 
 
 def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], tmp_path: Path) -> None:
@@ -175,26 +175,18 @@ def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], 
     assert head.index(str(test)) < head.index(str(hostile))
 
 
-def test_a_long_item_stands_beside_all_that_contains_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "around", "note"), [("whole", "", ""), ("in a book", RECIPE * 40, ", in part")])
+def test_a_long_item_is_shown_beside_its_training_text(name: str, around: str, note: str, tmp_path: Path) -> None:
     item = " ".join(f"word{n} of the item" for n in range(900))
-    page = tmp_path / "page.html"
-    for name, train, said in (("whole", item, ""), ("in a book", f"{RECIPE * 40} {item} {RECIPE * 40}", ", in part")):
-        (tmp_path / "train.jsonl").write_text(json.dumps({"id": name, "text": train}) + "\n")
-        (tmp_path / "test.jsonl").write_text(json.dumps({"id": "long", "text": item}) + "\n")
-        inputs: list[str | Path] = [
-            tmp_path / "train.jsonl",
-            "--test",
-            tmp_path / "test.jsonl",
-            "--report",
-            page,
-            "--force",
-        ]
-        neardup("contamination", *inputs)
-        written = page.read_text("utf-8")
-        assert "3,588 of 3,588 n-grams (100%)" in written
-        assert f"training text {name}{said}</" in written
-        assert written.count("3,600 words") == 1 + (name == "whole")
-        assert name != "whole" or 'class="row differs"' not in written
+    page, train, test = (tmp_path / file for file in ("page.html", "train.jsonl", "test.jsonl"))
+    train.write_text(json.dumps({"id": name, "text": f"{around} {item} {around}".strip()}) + "\n")
+    test.write_text(json.dumps({"id": "long", "text": item}) + "\n")
+    neardup("contamination", train, "--test", test, "--report", page)
+    written = page.read_text("utf-8")
+    assert "3,588 of 3,588 n-grams (100%)" in written
+    assert f"training text {name}{note}</" in written
+    assert written.count("3,600 words") == (1 if note else 2)
+    assert note or 'class="row differs"' not in written
 
 
 @pytest.mark.parametrize(
@@ -208,32 +200,31 @@ def test_a_long_item_stands_beside_all_that_contains_it(tmp_path: Path) -> None:
         (("--min-words", "99"), "99", "--min-words"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(
+def test_wrong_options_are_refused_in_a_sentence(
     options: tuple[str, ...], value: str, way: str, corpora: tuple[Path, Path], tmp_path: Path
 ) -> None:
     train, test = corpora
-    given = options if "--test-column" in options else ("--test-column", "question", *options)
-    said = refused("contamination", train, "--test", test, "-o", tmp_path / "spans.csv", *given)
-    assert value in said
-    assert way in said
+    column = () if "--test-column" in options else ("--test-column", "question")
+    message = refused("contamination", train, "--test", test, "-o", tmp_path / "spans.csv", *column, *options)
+    assert value in message
+    assert way in message
     assert not (tmp_path / "spans.csv").exists()
 
 
-def test_a_broken_test_set_is_not_taken_for_a_whole_one(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_broken_test_set_is_reported_or_refused(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = corpora
     whole = test.read_bytes()
     test.write_bytes(whole[:-20])
     ended = neardup("contamination", train, "--test", test, "--test-column", "question", code=3)
     assert str(test) in ended.stderr
     test.write_bytes(whole + whole)
-    said = refused("contamination", train, "--test", test, "--test-column", "question")
-    assert "3 documents have an id" in said
+    assert "3 documents have an id" in refused("contamination", train, "--test", test, "--test-column", "question")
     test.write_bytes(b'{"id": 1, "question": "cut')
     assert "cut short" in refused("contamination", train, "--test", test, "--test-column", "question")
 
 
-def test_a_test_set_without_obvious_texts_is_told_the_option(corpora: tuple[Path, Path]) -> None:
+def test_a_test_set_without_a_text_column_needs_an_option(corpora: tuple[Path, Path]) -> None:
     train, test = corpora
-    said = refused("contamination", train, "--test", test)
-    assert "--test-column" in said
-    assert "--text-column" not in said
+    message = refused("contamination", train, "--test", test)
+    assert "--test-column" in message
+    assert "--text-column" not in message

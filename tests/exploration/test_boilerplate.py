@@ -104,7 +104,7 @@ def check(
 
 
 @given(corpora(), st.integers(1, 4), st.integers(2, 4))
-def test_passages_stand_in_the_texts_that_they_are_said_to_stand_in(texts: list[str], run: int, least: int) -> None:
+def test_passages_occur_in_exactly_their_texts(texts: list[str], run: int, least: int) -> None:
     found = found_in(texts, run, least)
     passages, complete = PassageGrower(found, np.ones(len(texts), np.bool_)).passages()
     assert complete
@@ -136,7 +136,7 @@ def test_a_company_and_a_legal_line_are_two_passages() -> None:
     assert len(said) == 3
 
 
-def test_what_is_in_many_more_texts_is_a_passage_of_its_own_wherever_it_stands() -> None:
+def test_a_more_frequent_run_is_a_passage_of_its_own() -> None:
     footer = " ".join(f"f{step}" for step in range(60))
     about = [" ".join(f"about{one}x{step}" for step in range(12)) for one in range(4)]
     texts = [f"n{at} {about[at % 4]} {footer} {about[at % 4][::-1]} m{at}" for at in range(48)]
@@ -160,7 +160,7 @@ def test_what_is_in_many_more_texts_is_a_passage_of_its_own_wherever_it_stands()
         "All\u0000rights\u0001reserved \u202eby us <b>and</b> our\u00a0 friends & partners",
     ],
 )
-def test_passages_are_found_in_all_scripts_and_written_as_they_stand(line: str) -> None:
+def test_passages_of_all_scripts_are_found_as_written(line: str) -> None:
     texts = [f"{at}a{at} {line} {at}b{at}" for at in range(6)]
     passages, _ = PassageGrower(found_in(texts, 8, 5), np.ones(6, np.bool_)).passages()
     assert len(passages) == 1
@@ -169,7 +169,7 @@ def test_passages_are_found_in_all_scripts_and_written_as_they_stand(line: str) 
     assert said in texts[0]
 
 
-def test_where_too_many_places_would_be_held_runs_must_be_more_frequent() -> None:
+def test_too_many_places_raise_the_least_count() -> None:
     common = "one two three four five six seven eight nine"
     texts = [f"{common} a{at}" for at in range(30)]
     texts += [f"p{at // 5} " + " ".join(f"q{at // 5}x{step}" for step in range(12)) + f" r{at}" for at in range(50)]

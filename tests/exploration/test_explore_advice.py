@@ -54,12 +54,12 @@ def test_two_kinds_have_a_clear_valley_between_them() -> None:
     assert found.after >= 450
 
 
-def test_unrelated_pairs_alone_have_none() -> None:
+def test_unrelated_pairs_alone_have_no_valley() -> None:
     for pace in (0.2, 0.5, 0.8, 0.9):
         assert find_valley(above(falling(1e6, pace), zero=1e7)) is None
 
 
-def test_pairs_that_lie_evenly_give_a_valley_that_is_not_clear() -> None:
+def test_evenly_spread_pairs_give_a_valley_that_is_not_clear() -> None:
     found = find_valley(above(plus(falling(1e6, 0.5), [20.0] * 100), zero=1e6))
     assert found is not None
     assert not found.clear
@@ -68,7 +68,7 @@ def test_pairs_that_lie_evenly_give_a_valley_that_is_not_clear() -> None:
     assert found.high == 0.9
 
 
-def test_chance_moves_it_little() -> None:
+def test_sampling_moves_a_valley_little() -> None:
     """The same distribution drawn again and again, with some hundred related pairs."""
     dice = np.random.default_rng(5)
     shape = plus(falling(3e5, 0.45), hump(200, 0.85, 0.08))
@@ -147,7 +147,7 @@ def advised(
     return advise(choose_features(views, pairs), whole, lowest=lowest, documents=documents, inputs=("a b.jsonl",))
 
 
-def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
+def test_the_reach_follows_from_the_decline_of_unrelated_pairs() -> None:
     """Pairs that fall tenfold every 0.02 are 2 million at 0, and one at 0.02 times 6.3."""
     found = measure_separation(view("words:4", 0.02, 0.9, 0), 0, PAIRS)
     assert found.reach == pytest.approx(0.02 * math.log10(PAIRS), abs=0.01)
@@ -156,7 +156,7 @@ def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
     assert (found.level, found.gap) == (None, None)
 
 
-def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> None:
+def test_shared_boilerplate_does_not_distort_the_reach() -> None:
     """A quarter of all pairs shares one passage: 0.25; nothing else is shared."""
     counts = [0] * BINS
     counts[0], counts[24], counts[85] = PAIRS // 2, PAIRS // 4, 100
@@ -167,7 +167,7 @@ def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> 
     assert found.level > 0.8
 
 
-def test_the_widest_gap_is_chosen_and_of_equal_ones_the_longest() -> None:
+def test_the_longest_of_the_widest_gaps_is_advised() -> None:
     shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.0105, 0.84), (0.01, 0.7)]
     found = advised(words(*shapes))
     assert found.features == "words:4"
@@ -175,7 +175,7 @@ def test_the_widest_gap_is_chosen_and_of_equal_ones_the_longest() -> None:
     assert [name for name, _ in found.separations] == [f"words:{n}" for n in range(1, 6)]
 
 
-def test_qgrams_must_be_worth_it() -> None:
+def test_qgrams_are_advised_only_for_a_wider_gap() -> None:
     grams = words((0.05, 0.9), (0.03, 0.88))
     assert advised([*grams, view("qgrams:5", 0.028, 0.88)]).features == "words:2"
     assert advised([*grams, view("qgrams:5", 0.01, 0.88)]).features == "qgrams:5"
@@ -196,7 +196,7 @@ def test_the_threshold_lies_in_the_valley() -> None:
     )
 
 
-def test_the_whole_corpus_has_the_last_word() -> None:
+def test_the_threshold_comes_from_the_whole_corpus_if_it_is_known() -> None:
     """The sample sees no related pairs; the corpus has them."""
     views = words((0.1, 0.95), (0.015, 0.85), pairs=0)
     exact = [2000 if at < 60 else 1900 - 10 * (at - 60) for at in range(20, 101)]
@@ -208,7 +208,7 @@ def test_the_whole_corpus_has_the_last_word() -> None:
     assert f"{exact[round(100 * found.threshold) - 20]:,} pairs" in found.reason
 
 
-def test_without_a_valley_the_middle_is_advised() -> None:
+def test_without_a_valley_the_default_threshold_is_advised() -> None:
     found = advised(words((0.015, 0.85), pairs=0))
     assert found.threshold == 0.5
     assert found.valley is None

@@ -92,7 +92,7 @@ def figures(point: Point) -> tuple[int | None, ...]:
     keep=st.sampled_from(["first", "longest", "shortest"]),
     lowest=st.sampled_from([0.05, 0.2, 0.25, 1 / 3, 0.6]),
 )
-def test_each_point_is_what_plain_python_finds(
+def test_each_point_equals_a_plain_computation(
     seed: int, features: str, measure: str, keep: str, lowest: float
 ) -> None:
     texts = small_corpus(seed, 25)
@@ -139,7 +139,7 @@ def test_the_level_of_a_pair_is_exact(
 
 
 @given(seed=st.integers(0, 1 << 30), data=st.data())
-def test_figures_of_chosen_documents_are_those_of_a_graph_of_them_alone(seed: int, data: st.DataObject) -> None:
+def test_figures_of_some_documents_equal_those_of_their_own_graph(seed: int, data: st.DataObject) -> None:
     """More thresholds than bits of a word, documents in any keep order, some of them equal, some left out."""
     drawn = random.Random(seed)
     count, thresholds = drawn.randrange(1, 30), drawn.choice([1, 3, 64, 65, 150])
@@ -183,7 +183,7 @@ def test_figures_of_chosen_documents_are_those_of_a_graph_of_them_alone(seed: in
     own=st.sampled_from([0.2, 0.4, 0.8, 1.0]),
     measure=st.sampled_from(["jaccard", "containment"]),
 )
-def test_where_pairs_are_too_many_the_advised_threshold_is_exact_all_the_same(
+def test_the_advised_threshold_is_exact_even_with_too_many_pairs(
     few_pairs: Callable[[int], None], seed: int, most: int, own: float, measure: str
 ) -> None:
     few_pairs(most)

@@ -48,7 +48,7 @@ def naive_longest(left: str, right: str) -> tuple[int, list[str]]:
         ("", "", ""),
     ],
 )
-def test_what_is_shared_is_written_as_the_left_text_writes_it(left: str, right: str, shared: str) -> None:
+def test_a_shared_run_is_written_as_in_the_left_text(left: str, right: str, shared: str) -> None:
     assert longest_shared(left, right).written == shared
 
 
@@ -76,7 +76,7 @@ def many(low: float = 0.04, count: int = 400) -> list[Row]:
     return [(left, right, low + (1 - low) * drawn.random() ** 2) for left, right in sorted(ends)]
 
 
-def test_each_cutoff_has_pairs_from_its_band() -> None:
+def test_each_cutoff_has_examples_from_its_band() -> None:
     rows = many()
     found = chosen(corpus_of(corpus_of_lengths()), rows)
     assert [one.cutoff for one in found] == list(CUTOFFS)
@@ -96,7 +96,7 @@ def test_each_cutoff_has_pairs_from_its_band() -> None:
     json.dumps([one.as_dict() for one in found])
 
 
-def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
+def test_examples_are_spread_over_families_lengths_and_sources(tmp_path: Path) -> None:
     drawn = random.Random(1)
     texts = [" ".join(f"x{at}y{drawn.randrange(9999)}" for _ in range(6 if at % 2 else 200)) for at in range(40)]
     for name, part in (("a", texts[:20]), ("b", texts[20:])):
@@ -117,7 +117,7 @@ def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     assert sources["5", "25"] == (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
 
 
-def test_matching_pairs_with_other_facts_are_suspects_and_edits_are_not() -> None:
+def test_pairs_with_other_facts_are_suspects_and_edits_are_not() -> None:
     form = "The board of {} voted on Monday to spend {} million crowns on the channel, a spokesman of {} said"
     texts = [form.format(*facts) for facts in (("Leeds", 40, "Leeds"), ("York", 75, "York"), ("Leeds", 40, "Leeds"))]
     texts[2] += " when the meeting was over"

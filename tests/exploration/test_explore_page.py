@@ -1,17 +1,17 @@
-"""The page of an exploration in a real browser, and what a notebook shows of one."""
+"""The page of an exploration of hostile documents in a browser, and its notebook cell."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import opened
-from explored import ARABIC, CHINESE, HOSTILE, curve, explored
+from browser import draw, opened
 
-import neardup
+import neardup as nd
 from neardup.exploration.exploration import Exploration
-from neardup.recipe import Recipe
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed").expect
 pytest.importorskip("altair", reason="Altair is not installed")
@@ -27,17 +27,48 @@ SECTIONS = [
     "How to read this",
     "About this page",
 ]
+HOSTILE = (
+    "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>bold</b> </style></main>"
+    "</details></script> --> ]]> \u202e desrever \u0000 end"
+)
+ARABIC = "قال المتحدث باسم الوزارة إن الميناء سيفتح أبوابه يوم الأحد المقبل"
+CHINESE = "港口将于星期日重新开放，发言人说。"
+PLACES = ("Leeds", "York", "Hull", "Bath", "Ely", "Wells", "Ripon", HOSTILE)
 
 
-def written(tmp_path: Path, exploration: Exploration) -> Path:
-    path = tmp_path / "explore.html"
+def documents() -> list[str]:
+    """Texts with pairs at most cutoffs, a shared passage, a template, copies, and several scripts."""
+    dice = random.Random(3)
+
+    def words(count: int) -> str:
+        return " ".join(f"w{dice.randrange(400)}" for _ in range(count))
+
+    texts = [words(40) for _ in range(90)]
+    texts += [f"{words(5 * at)} {texts[at]}" for at in range(1, 20)]
+    texts += [f"{words(20)} {HOSTILE} {words(20)}" for _ in range(8)]
+    form = words(50)
+    texts += [f"Nurse in {place} {form} {place}." for place in PLACES]
+    return [*texts, *[texts[0]] * 4, *[HOSTILE] * 2, ARABIC * 2, ARABIC * 3, CHINESE * 3, CHINESE * 4, ""]
+
+
+def page_of(exploration: Exploration, folder: Path) -> Path:
+    path = folder / "explore.html"
     exploration.write(path, force=True)
     return path
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("page"), explored())
+def exploration() -> Exploration:
+    texts = documents()
+    names = [f"d{at} {HOSTILE}" for at in range(len(texts))]
+    found = nd.explore({"id": names, "title": [f"Title of {name}" for name in names], "text": texts}, lengths=[1, 2, 3])
+    # No path contains NUL.
+    return replace(found, notes=(HOSTILE,), inputs=(f"it's here.jsonl {HOSTILE}".replace("\0", ""),))
+
+
+@pytest.fixture(scope="module")
+def path(exploration: Exploration, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return page_of(exploration, tmp_path_factory.mktemp("page"))
 
 
 def titles(page: Any) -> list[str]:
@@ -45,130 +76,103 @@ def titles(page: Any) -> list[str]:
 
 
 def open_all(page: Any) -> None:
-    """Open all that is folded, bring every chart near the window, and wait until it is drawn."""
+    """Open all folds, and draw every chart."""
     page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-    page.set_viewport_size({"width": page.viewport_size["width"], "height": 25_000})
-    expect(page.locator(".chart:not(:has(svg))")).to_have_count(0)
+    draw(page)
 
 
-def test_the_page_is_short_before_and_whole_after_it_is_opened(whole: Path, tmp_path: Path) -> None:
-    assert whole.stat().st_size < 2_000_000
-    assert written(tmp_path, explored()).read_bytes() == whole.read_bytes()
-    with opened(whole) as page:
+def test_the_page_shows_every_part_and_its_texts_stay_texts(exploration: Exploration, path: Path) -> None:
+    assert path.stat().st_size < 2_000_000
+    content, advice = path.read_bytes(), exploration.advice
+    assert page_of(exploration, path.parent).read_bytes() == content
+    with opened(path) as page:
         assert page.evaluate("document.documentElement.scrollHeight") < 6000
         assert titles(page) == page.locator(".contents a").all_text_contents() == SECTIONS
-        assert page.locator(".tiles .value").all_text_contents() == ["40", "703", "words:3", "38%", "5"]
+        tiles = page.locator(".tiles .value").all_text_contents()
+        assert tiles[:3] == [f"{len(documents())}", "9,180", advice.features]
         assert page.locator(".tiles small").last.inner_text() == "copies of 2 texts"
-        # What says nothing of a view has a dash.
+        # The weighted view has no separation.
         cells = page.locator("#histograms > .scroll tbody tr").last.locator("td")
         assert cells.all_inner_texts()[:3] == ["–"] * 3
-        assert page.locator("pre.command").inner_text().startswith("neardup dedup 'it'\"'\"'s here.jsonl' --features")
-        advice = page.inner_text("#advice")
-        for words in (
-            "runs of 3 words",
-            "35% of the runs",
-            "What this advice is not sure of",
-            "38% of all documents",
-        ):
-            assert words in advice
-        assert page.locator("#suspects details").count() == 2
+        assert page.locator("pre.command").inner_text().startswith("neardup dedup ")
+        text = page.inner_text("#advice")
+        for words in ("runs of 2 words", "What this advice is not sure of", f"{tiles[3]} of all documents"):
+            assert words in text
+        assert page.locator("#suspects details").count() == len(exploration.suspects) > 0
         open_all(page)
         charts = page.locator("figure").all()
-        # Views over each other; pairs, dropped; lengths.
-        assert len(charts) == 1 + 2 + 1
+        assert [chart.locator("[role=img]").get_attribute("id") for chart in charts] == [
+            *("over-words", "pairs-by-threshold", "dropped-by-threshold", "lengths")
+        ]
         for chart in charts:
             assert chart.locator("[role=img]").get_attribute("aria-label")
             assert chart.locator("table tbody tr").count() > 0
-        assert page.locator("tr.best").first.inner_text().startswith("words:3")
+        assert page.locator("tr.best").first.inner_text().startswith(advice.features)
         pair = page.locator("#examples details.fold details.fold").nth(1)
-        for words in ("longest shared run (6 words)", "from one.jsonl and two.jsonl"):
-            assert words in pair.inner_text()
+        assert "longest shared run (" in pair.inner_text()
         assert pair.locator(".pair mark").count() > 0
-        # Texts stay texts, wherever one of a document, a name or a file can stand.
+        assert "0 pairs" in page.locator(".band").first.inner_text()
+        contents = page.inner_text("#contents")
+        for words in (
+            "Arabic",
+            "Han",
+            "Templates",
+            "Leeds",
+            "Passages that many documents share",
+            "The largest families",
+        ):
+            assert words in contents
         assert page.locator("main script, main img, main b").count() == 0
         assert page.title().endswith("explored - neardup")
         assert page.inner_text("main").count("<b>bold</b>") > 30
-        assert "\ufffd" in page.locator("blockquote").first.inner_text()
 
 
-def test_the_search_opens_what_it_finds(whole: Path) -> None:
-    with opened(whole) as page:
-        field, said = page.locator("#examples-search"), page.locator("[for=examples-search][aria-live]")
-        found = page.locator("#examples [data-search]:visible")
-        for asked, count in (("RIGHT-0.5-1", 1), ("left-0.3", 2), (ARABIC.split()[0], 12), ("no such thing", 0)):
-            field.fill(asked)
-            expect(said).to_have_text(f"{count} of 12 pairs shown")
-            expect(found).to_have_count(count)
-        field.fill("")
-        expect(said).to_have_text("")
-        assert "0 pairs" in page.locator(".band").inner_text()
-
-
-def test_one_line_can_be_shown_alone(whole: Path) -> None:
-    with opened(whole) as page:
+def test_a_legend_shows_one_line_alone(path: Path) -> None:
+    with opened(path) as page:
         page.locator("#over-words").scroll_into_view_if_needed()
         buttons = page.locator("#histograms .legend button")
-        assert buttons.all_inner_texts() == ["words:1", "words:2", "words:3", "words:4", "words:3, idf"]
-        buttons.nth(1).click()
-        assert buttons.nth(1).get_attribute("aria-pressed") == "true"
-        expect(page.locator('#over-words path[stroke][opacity="0.12"]')).to_have_count(4)
-        # What is drawn anew knows it, too.
+        assert buttons.all_inner_texts() == ["words:1", "words:2", "words:3", "words:2, idf"]
+        buttons.nth(2).click()
+        assert buttons.nth(2).get_attribute("aria-pressed") == "true"
+        expect(page.locator('#over-words path[stroke][opacity="0.12"]')).to_have_count(3)
+        # A chart that is drawn again keeps it.
         page.emulate_media(color_scheme="dark")
         expect(page.locator('#over-words .role-axis-label text[fill="#a1a9b4"]').first).to_be_visible()
-        page.wait_for_function("() => neardup.views['over-words'].signal('highlight') === 'words:2'")
-        buttons.nth(1).click()
+        page.wait_for_function("() => neardup.views['over-words'].signal('highlight') === 'words:3'")
+        buttons.nth(2).click()
         assert page.locator("[aria-pressed=true]").count() == 0
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (820, True)])
-def test_narrow_and_dark(whole: Path, width: int, dark: bool) -> None:
-    with opened(whole, width=width, dark=dark) as page:
+def test_an_open_page_fits_a_phone_in_the_dark(path: Path) -> None:
+    with opened(path, width=360, dark=True) as page:
         open_all(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_without_scripts_all_figures_can_be_read(whole: Path) -> None:
-    with opened(whole, script=False) as page:
-        assert titles(page) == SECTIONS
-        page.locator("#thresholds details summary").first.click()
-        assert page.locator("#thresholds details[open] tr.best th").inner_text() == "0.35"
-
-
-def test_what_is_not_known_is_not_there(tmp_path: Path) -> None:
-    less = explored(curve=None, examples=(), suspects=(), notes=(), stages=(), inputs=())
-    with opened(written(tmp_path, less)) as page:
+def test_unknown_parts_are_left_out(exploration: Exploration, tmp_path: Path) -> None:
+    less = replace(exploration, curve=None, examples=(), suspects=(), notes=(), stages=(), inputs=())
+    with opened(page_of(less, tmp_path)) as page:
         assert titles(page) == [SECTIONS[at] for at in (0, 1, 2, 5, 6, 7)]
         assert page.locator(".tiles .value").count() == 4
-        assert page.locator(".notes").count() == 0
-    found = curve(Recipe(name="explored", features="words:3", threshold=0.35), complete=False)
-    with opened(written(tmp_path, explored(curve=found))) as page:
+    curve = exploration.curve
+    assert curve is not None
+    point = curve.at(exploration.advice.threshold)
+    assert point is not None
+    partial = replace(curve, complete=False, most_pairs=1_000_000, points=(replace(point, pairs=None),))
+    with opened(page_of(replace(exploration, curve=partial), tmp_path)) as page:
         assert "1,000,000 pairs" in page.inner_text("#thresholds")
         assert page.locator("#thresholds tbody tr").count() == 1
 
 
-ODD = {
-    "nothing": [""] * 4,
-    "the same": ["the same text for all of them and nothing else in it"] * 20,
-    "scripts": [
-        ARABIC * 3,
-        ARABIC * 3 + " today",
-        CHINESE * 5,
-        CHINESE * 5 + "今天",
-        HOSTILE * 2,
-        "ไทย " + HOSTILE * 2,
-    ],
-}
-
-
-@pytest.mark.parametrize("kind", ODD)
-def test_few_documents_and_little_to_draw(kind: str, tmp_path: Path) -> None:
-    found = neardup.explore([text.replace("\ud800", "") for text in ODD[kind]], lengths=[1, 3])
-    with opened(written(tmp_path, found)) as page:
+@pytest.mark.parametrize("texts", [[""] * 4, [f"the same {HOSTILE} for all of them"] * 20])
+def test_few_documents_get_a_page_without_advice(texts: list[str], tmp_path: Path) -> None:
+    found = nd.explore(texts, lengths=[1, 3])
+    with opened(page_of(found, tmp_path)) as page:
         assert "No advice" in page.inner_text("#advice")
         assert page.locator("pre.command, #suspects").count() == 0
         open_all(page)
         assert page.locator("main script, main img").count() == 0
-        if kind == "nothing":
+        if not any(texts):
             assert page.inner_text("main").count("Nothing to show") >= 2
     cell = found._repr_html_()
     assert "<script>" not in cell

@@ -34,7 +34,7 @@ def made(seed: int = 0, count: int = 120) -> list[str]:
     return texts
 
 
-def test_the_curve_is_what_dedup_finds() -> None:
+def test_the_curve_equals_dedup() -> None:
     texts = made(1)
     found = nd.explore(texts, lengths=(1, 2, 3))
     assert found.curve is not None
@@ -45,7 +45,7 @@ def test_the_curve_is_what_dedup_finds() -> None:
     assert found.profile.families_found == run.summary["families"]
 
 
-def test_too_many_pairs_for_the_curve_are_said_and_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_pairs_for_a_curve_are_reported_and_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made(16)
     assert nd.explore(texts, lengths=(3,)).curve.complete  # type: ignore[union-attr]
     monkeypatch.setattr("neardup.exploration.curve.PAIRS_PER_DOCUMENT", 0)
@@ -61,7 +61,7 @@ def test_too_many_pairs_for_the_curve_are_said_and_change_no_verdict(monkeypatch
     assert {one.origin for one in found.examples} == {"sample"}
 
 
-def test_the_view_by_idf_weights_is_what_the_join_finds() -> None:
+def test_the_weighted_view_equals_the_join() -> None:
     texts = [f"{text} {text}x {text}y" for text in made(17, 60)]
     found = nd.explore(texts, lengths=(1,), curve=False)
     assert found.views[-1].name == "words:1, idf"
@@ -106,7 +106,7 @@ def test_threads_memory_pieces_and_files_change_nothing(tmp_path: Path, monkeypa
     assert told[0] == told[1] == told[2]
 
 
-def test_pages_are_compared_by_their_content() -> None:
+def test_web_pages_are_compared_by_their_content() -> None:
     texts = made(9, 40)
     plain = nd.explore(texts, lengths=(1, 2), content="tags")
     marked = nd.explore([f"<p class='{n}'>{text}</p>" for n, text in enumerate(texts)], lengths=(1, 2), content="tags")

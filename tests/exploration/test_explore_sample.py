@@ -36,7 +36,7 @@ def test_the_smallest_hashes_are_drawn() -> None:
     assert found.texts == [TEXTS[place] for place in found.positions]
 
 
-def test_broken_records_move_nobody(tmp_path: Path) -> None:
+def test_broken_records_do_not_change_the_sample(tmp_path: Path) -> None:
     """A document is drawn by its row, so that a record that is mended later does not change the sample."""
     rows: list[dict[str, Any]] = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
     broken = [row if number % 50 else {"id": row["id"]} for number, row in enumerate(rows)]
@@ -51,7 +51,7 @@ def test_broken_records_move_nobody(tmp_path: Path) -> None:
     assert [by_row[row] for row in rows_drawn] == found.texts
 
 
-def test_the_survey_knows_lengths_copies_and_sources(tmp_path: Path) -> None:
+def test_the_survey_has_sizes_digests_and_sources(tmp_path: Path) -> None:
     rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS[:30] + TEXTS[:5])]
     names = written(tmp_path, rows, 10)
     folder = tmp_path / "notes"

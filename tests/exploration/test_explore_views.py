@@ -75,7 +75,7 @@ def check(found: AllPairs, documents: list[Document], measure: str, *, weighted:
 
 
 @given(st.lists(small, max_size=9), st.sampled_from(SETS), st.integers(0, 101))
-def test_sets_are_counted_as_fractions_say(documents: list[Document], measure: str, least: int) -> None:
+def test_pairs_of_sets_are_counted_exactly(documents: list[Document], measure: str, least: int) -> None:
     found = all_pairs(extract_vectors(documents, weighted=False), measure, least=least)
     check(found, documents, measure, weighted=False)
     close = []
@@ -89,7 +89,7 @@ def test_sets_are_counted_as_fractions_say(documents: list[Document], measure: s
 
 
 @given(st.lists(small | large, max_size=7), st.sampled_from(WEIGHTS), st.sampled_from([1, 7, LARGE]))
-def test_weights_are_counted_as_fractions_say(documents: list[Document], measure: str, unit: int) -> None:
+def test_pairs_of_weights_are_counted_exactly(documents: list[Document], measure: str, unit: int) -> None:
     found = all_pairs(extract_vectors(documents, weighted=True), measure, unit=unit)
     check(found, documents, measure, weighted=True, unit=unit)
 
@@ -100,7 +100,7 @@ numbers = st.integers(1, (1 << 61) - 1)
 @given(numbers, numbers, numbers)
 @example(1, 5, 5)
 @example((1 << 61) // 100 * 7, (1 << 61) // 100 * 50, (1 << 61) // 100 * 57)
-def test_large_numbers_lie_between_the_right_hundredths(o: int, more: int, others: int) -> None:
+def test_large_numbers_fall_into_the_right_bin(o: int, more: int, others: int) -> None:
     a, b = min(o + more, (1 << 61) - 1), min(o + others, (1 << 61) - 1)
     q, edge = similarity_hundredths(JACCARD, o, a, b, 1)
     s = Fraction(o, a + b - o)
@@ -114,7 +114,7 @@ def test_large_numbers_lie_between_the_right_hundredths(o: int, more: int, other
 @given(st.integers(1, 1 << 61), st.integers(1, 1 << 32))
 @example(16, 1)
 @example(1 << 40, 1 << 38)
-def test_distances_lie_between_the_right_hundredths(square: int, unit: int) -> None:
+def test_distances_fall_into_the_right_bin(square: int, unit: int) -> None:
     q, edge = similarity_hundredths(EUCLIDEAN, 1, square + 1, 1, unit)
     squared = Fraction(square, unit)
     # s = 1 / (1 + d) > q/100 where d < 100/q - 1.

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
-import explored
 import numpy as np
 import pytest
 from hypothesis import given
@@ -115,14 +114,12 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
     assert found == tuple((part / 100, naive_quantile(lengths, part)) for part in QUANTILES if lengths)
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
-def test_what_is_said_in_short_adds_up() -> None:
-    found = explored.profile()
+def test_the_summary_of_a_profile_adds_up() -> None:
+    found = profile(corpus_of(corpus_texts()))
     scripts = tuple(ScriptCount(name, 10, 0.2, ()) for name in ("Latin", "Arabic", "Thai", "Han", "Greek"))
     said = messages.describe_profile(replace(found, scripts=Scripts(50, scripts)))
     assert said["scripts"] == ["Latin 20%, Arabic 20%, Thai 20%, others 40%"]
-    assert said["exact copies"] == ["5 copies of 2 texts"]
+    assert said["exact copies"] == ["9 copies of 1 text"]
     none = messages.describe_profile(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
     assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
 

@@ -139,7 +139,7 @@ def test_templates_are_found_in_all_scripts(frame: str, fillers: Sequence[str]) 
     assert len(pattern.slots) == frame.count("{}")
 
 
-def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
+def test_accents_and_common_words_do_not_open_a_slot() -> None:
     spelled = ("إنفاذًا للأمر", "انفاذا للأمر", "إنفاذا للأمر", "أنفاذا للأمر", "إنفاذاً للأمر")
     frame = "بدأت المديرية العامة للجوازات العمل في جميع المراكز بعد الإجازة {} الكريم بتمديد الفترة حتى نهاية الشهر"
     assert find_pattern([frame.format(one) for one in spelled]) is None
@@ -151,7 +151,7 @@ def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
     st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=30).map(" ".join), min_size=1, max_size=7),
     st.sampled_from(["", "one two three four five six seven eight nine ten eleven twelve"]),
 )
-def test_whatever_is_found_fits_the_texts(ends: list[str], frame: str) -> None:
+def test_a_template_fits_its_texts(ends: list[str], frame: str) -> None:
     texts = [f"{frame} {end} {frame}" for end in ends]
     pattern = find_pattern(texts)
     if pattern is not None:

@@ -51,18 +51,11 @@ def numbers_of(signer: Signer) -> tuple[int, list[int], list[int]]:
     return signer._prime, signer._factors.tolist(), signer._shifts.tolist()
 
 
-def naive_prime(number: int) -> int:
-    def prime(x: int) -> bool:
-        return x > 1 and all(x % i for i in range(2, x))
-
-    return min((x for x in range(2, 2 * number + 3) if prime(x)), key=lambda x: (abs(x - number), x))
-
-
 def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
     """Cornell's steps 2 to 4: for each document, the least (a x + b) mod p for each a and b."""
     sets = rows(block_of(texts, plain(recipe)))
     p, a, b = numbers_of(Signer(recipe, statistics_of(texts, recipe)))
-    assert p == naive_prime(len({x for features in sets for x in features}))
+    assert p == closest_prime(len({x for features in sets for x in features}))
     return [[min((i * x + j) % p for x in s) for i, j in zip(a, b, strict=True)] if s else [] for s in sets]
 
 
@@ -176,25 +169,16 @@ def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least
 
 
 def test_imatch_counts_undecidable_documents() -> None:
-    result = nd.dedup(["a b c d e", "a b c d", "a b c d", "e d c b a a", ""], features="words:1", signature="imatch:5",
-                      threshold=1.0)  # fmt: skip
+    texts = ["a b c d e", "a b c d", "a b c d", "e d c b a a", ""]
+    result = nd.dedup(texts, features="words:1", signature="imatch:5", threshold=1.0)
     assert result.summary["undecidable"] == 3
     # Two of them have the same text, but a document without features matches nothing and is kept.
     assert result.summary["exact_copies"] == 0
     assert [(p.left, p.right) for p in result.pairs] == [(0, 3)]
 
 
-PROSE = [
-    "A  rose, is\ta rose.",
-    "a rose is a rose",
-    "Ünïcode — ＦＵＬＬ width",
-    "日本語 テキスト",
-    " ",
-    "...",
-    "",
-    "a\n\nb",
-    "A b",
-]
+PROSE = ["A  rose, is\ta rose.", "a rose is a rose", "Ünïcode — ＦＵＬＬ width", "日本語 テキスト", " ", "..."]
+PROSE += ["", "a\n\nb", "A b"]
 
 
 @pytest.mark.parametrize("normalizer", ["raw", "words", "whitespace", "compact", "strip"])
@@ -253,29 +237,17 @@ def test_small_primes_equal_those_of_a_sieve() -> None:
     assert not any(is_prime(number) for number in (-7, -2, -1))
 
 
-@pytest.mark.parametrize(
-    "number",
-    # The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
-    [
-        3_215_031_751,
-        2_152_302_898_747,
-        3_474_749_660_383,
-        341_550_071_728_321,
-        3_825_123_056_546_413_051,
-        318_665_857_834_031_151_167_461,
-        561,
-    ],
-)
-def test_pseudoprimes_are_not_prime(number: int) -> None:
-    assert not is_prime(number)
+#: The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+PSEUDOPRIMES = [3_215_031_751, 2_152_302_898_747, 3_474_749_660_383, 341_550_071_728_321, 3_825_123_056_546_413_051]
+PSEUDOPRIMES += [318_665_857_834_031_151_167_461, 561]
 
 
-@pytest.mark.parametrize("exponent", [13, 17, 19, 31, 61])
-def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -> None:
-    mersenne = 2**exponent - 1
-    assert is_prime(mersenne)
-    assert not is_prime(mersenne + 1)
-    assert not is_prime(mersenne * (2**13 - 1))
+def test_pseudoprimes_are_not_prime_and_mersenne_primes_are() -> None:
+    assert not any(map(is_prime, PSEUDOPRIMES))
+    for mersenne in (2**exponent - 1 for exponent in (13, 17, 19, 31, 61)):
+        assert is_prime(mersenne)
+        assert not is_prime(mersenne + 1)
+        assert not is_prime(mersenne * (2**13 - 1))
 
 
 @given(st.integers(-5, 30_000))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_sketches import MOST, naive_minhash, naive_simhash, naive_supershingles
+from naive_sketches import MASK, naive_minhash, naive_simhash, naive_supershingles
 from sentences import says
 
 from neardup.errors import InputError, RecipeError
@@ -18,7 +18,7 @@ from neardup.features import sketches
 from neardup.features.sketches import MinHash, SimHash, item_id
 from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
 
-WORDS = st.one_of(st.integers(0, MOST), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
+WORDS = st.one_of(st.integers(0, MASK), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
 DOCUMENTS = st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=5)
 
 
@@ -33,7 +33,7 @@ def sketched(documents: Sequence[Sequence[int]], slots: int, seed: int = 1) -> n
     return out
 
 
-@given(DOCUMENTS, st.integers(1, 20), st.integers(0, MOST))
+@given(DOCUMENTS, st.integers(1, 20), st.integers(0, MASK))
 def test_minhash_equals_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
     expected = [naive_minhash(document, slots, seed) for document in documents]
     assert sketched(documents, slots, seed).tolist() == expected
@@ -127,7 +127,7 @@ def test_items_are_text_bytes_and_integers() -> None:
     assert item_id("rosé") == item_id("rosé".encode())
     assert item_id("\ud800") != item_id("?")
     assert item_id(0) == 0
-    assert item_id(int(np.uint64(MOST))) == MOST
+    assert item_id(int(np.uint64(MASK))) == MASK
     assert minhash_of("a", "b") == minhash_of(item_id("b"), item_id("a"), "a")
     array = MinHash()
     array.update(np.array([item_id("a"), item_id("b")], np.uint64))
@@ -202,7 +202,7 @@ def test_values_out_of_range_are_refused(make: Callable[[], object], error: type
         make()
 
 
-@given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))
+@given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MASK))
 def test_a_sketch_survives_a_round_trip_through_bytes(features: list[int], num_perm: int, seed: int) -> None:
     sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
     back = MinHash.from_bytes(sketch.to_bytes())

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import naive_features as naive
 import numpy as np
@@ -30,6 +31,7 @@ Words = npt.NDArray[np.uint64]
 #: Kinds whose features equal ``gram_hashes``, and others.
 LINED_UP = ["words:1", "words:2", "qgrams:3", "skips:2:1", "clauses", "sentence_words:2", "spots:1:1"]
 OTHERS = ["words:1:multiset", "qgrams:2:positional", "qgrams:2:multiset:positional", "clauses:multiset"]
+TERMS = ["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]
 WORDS = ["a", "the", "is", "fox", "dog", "ran", "and", "owl.", "sat,", "42", "was", "said", "élan", "東京"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), max_size=12)
 
@@ -63,7 +65,7 @@ def as_array(numbers: Sequence[int]) -> Words:
     return np.array(numbers, np.uint64)
 
 
-@given(TEXTS, st.sampled_from([*LINED_UP, *OTHERS]))
+@given(TEXTS, st.sampled_from([*LINED_UP, *OTHERS, *TERMS]))
 def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
     documents = plain(texts, recipe)
@@ -72,26 +74,15 @@ def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -
     assert (found.documents, found.distinct) == (len(texts), len(df))
     assert sorted(found.df.tolist()) == sorted(count for count in df.values() if count > 1)
     assert np.all(np.diff(found.features.astype(object)) > 0)
-    assert found.largest_square_sum == max((len(set(document)) for document in documents), default=0)
-    if features in LINED_UP:
+    # Terms are counted before selection, with repeats.
+    squares = [
+        sum(n * n for n in Counter(document).values()) if features in TERMS else len(set(document))
+        for document in documents
+    ]
+    assert found.largest_square_sum == max(squares, default=0)
+    if features not in OTHERS:
         hashed = hash_of(texts, recipe)
         assert df_of(found, as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
-
-
-@given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
-def test_all_terms_are_counted_before_selection(texts: list[str], features: str) -> None:
-    recipe = Recipe(features=features)
-    documents = plain(texts, recipe)
-    df = naive.frequencies(documents)
-    found = gathered(texts, recipe)
-    assert found.distinct == len(df)
-    hashed = hash_of(texts, recipe)
-    assert df_of(found, as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
-    assert found.largest_square_sum == max((squares(document) for document in documents), default=0)
-
-
-def squares(document: Sequence[naive.Gram]) -> int:
-    return sum(count * count for count in Counter(document).values())
 
 
 @given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
@@ -109,7 +100,7 @@ def test_only_sampled_windows_are_counted(texts: list[str], width: int, modulus:
 
 
 @pytest.mark.parametrize("features", ["words:2", "terms:5", "qgrams:3:multiset"])
-@pytest.mark.parametrize(("piece", "threads"), [(1, 1), (40, 3), (500, 2)])
+@pytest.mark.parametrize(("piece", "threads"), [(1, 1), (40, 3)])
 def test_pieces_and_threads_change_nothing(
     features: str, piece: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,10 +110,8 @@ def test_pieces_and_threads_change_nothing(
     once = gathered(texts, recipe)
     monkeypatch.setattr(reading, "_PIECE", piece)
     again = gathered(texts, recipe, threads)
-    for name in ("documents", "distinct", "largest_square_sum"):
-        assert getattr(once, name) == getattr(again, name)
-    assert np.array_equal(once.features, again.features)
-    assert np.array_equal(once.df, again.df)
+    for name in ("documents", "distinct", "largest_square_sum", "features", "df"):
+        assert np.array_equal(getattr(once, name), getattr(again, name)), name
 
 
 @given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
@@ -161,26 +150,13 @@ def statistics_with_each_df(documents: int, singles: bool, bits_for: int = 1) ->
     return Statistics(documents, distinct, bits_for, as_array(features), np.array(frequencies, np.int64)), features
 
 
-CLIPS = [
-    *(
-        "df:1:3",
-        "df:2:0.5",
-        "df:0.25:0.75",
-        "df:0.1:4",
-        "df:0:1.0",
-        "df:3:100",
-        "df:2:2",
-        "df:0.5:0.5",
-        "df:1:1",
-        "df:0.07:0.29",
-    ),
-    *("df:0.07:0.29", "idf:0.2:0.8", "idf:0:1", "idf:0.5:0.5", "idf:0.25:0.75", "idf:0.3:0.7", "idf:0:0.1", "idf:1:1"),
-]
+CLIPS = ["df:1:3", "df:2:0.5", "df:0.25:0.75", "df:0.1:4", "df:0:1.0", "df:3:100", "df:2:2", "df:0.5:0.5", "df:1:1"]
+CLIPS += ["df:0.07:0.29", "idf:0.2:0.8", "idf:0:1", "idf:0.5:0.5", "idf:0.25:0.75", "idf:0.3:0.7", "idf:0:0.1"]
 
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_clipping_keeps_features_within_its_bounds(clip: str) -> None:
-    for documents in (1, 2, 3, 4, 5, 8, 10, 16, 27, 32, 60, 81, 100):
+    for documents in (1, 2, 3, 5, 10, 16, 27, 60, 81, 100):
         for singles in (False, True):
             check_clip(clip, documents, singles)
 
@@ -238,22 +214,17 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, square_sum: in
     assert bits == 16 or longest(bits + 1) >= 2**61
 
 
-def test_only_idf_weights_have_fractional_bits() -> None:
+@pytest.mark.parametrize(
+    ("choices", "bits", "unit"),
+    [
+        ({"features": "words:1"}, 0, 1),
+        ({"features": "terms:4"}, 16, 1),
+        ({"weights": "tf", "measure": "cosine"}, 0, 1),
+        ({"weights": "idf", "measure": "cosine"}, 16, 2**32),
+        ({"weights": "tfidf", "measure": "weighted_jaccard"}, 16, 2**16),
+    ],
+)
+def test_only_idf_weights_have_fractional_bits(choices: dict[str, Any], bits: int, unit: int) -> None:
     statistics, _ = statistics_with_each_df(50, True)
-    of = {
-        "words:1": Recipe(features="words:1"),
-        "tf": Recipe(weights="tf", measure="cosine"),
-        "idf": Recipe(weights="idf", measure="cosine"),
-        "terms": Recipe(features="terms:4"),
-        "sums": Recipe(weights="tfidf", measure="weighted_jaccard"),
-    }
-    assert {name: statistics.idf_bits(recipe) for name, recipe in of.items()} == {
-        "words:1": 0,
-        "tf": 0,
-        "idf": 16,
-        "terms": 16,
-        "sums": 16,
-    }
-    assert statistics.unit(of["tf"]) == 1
-    assert statistics.unit(of["idf"]) == 2**32
-    assert statistics.unit(of["sums"]) == 2**16
+    recipe = Recipe(**choices)
+    assert (statistics.idf_bits(recipe), statistics.unit(recipe)) == (bits, unit)

@@ -1,10 +1,11 @@
-"""An index on disk: held equal to files and to all pairs compared plainly, whatever it went through."""
+"""An index on disk: it answers as files do, and as a comparison of all pairs, whatever happened to it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -23,14 +24,10 @@ from references import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_
 from sentences import says
 
 import neardup as nd
-from neardup.features.extraction import extract_features
 from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
-from neardup.index.segment import MatchRule, Segment
 from neardup.index.writer import open_writer
-from neardup.kernels.bounds import required_overlap
-from neardup.recipe import Recipe
 
 #: Each example makes an index, and files of it.
 COSTLY = settings(max_examples=settings().max_examples // 2)
@@ -44,79 +41,31 @@ def place() -> Iterator[Path]:
         yield Path(folder, "index")
 
 
-def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tuple[int, int]]:
-    """Pairs of texts and documents that share a feature of both prefixes and that no bound of size and bits rules out.
-
-    The bound by places stops at some pairs that never match, so this is what a segment may say, and never less.
-    """
-    held = [set(extract_features(texts, recipe).features.tolist()) for texts in singly(made)]
-    asking = [set(extract_features(one, recipe).features.tolist()) for one in map(column, texts)]
-    counts, by = made.counts, MatchRule.from_recipe(recipe).rule
-    shift = 64 - (len(counts).bit_length() - 1)
-
-    def prefix(features: set[int], size: int) -> set[int]:
-        needs = [(required_overlap(by, m, size), m) for m in range(1, size + 1)]
-        least = min((need for need, m in needs if need <= m), default=1)
-        ordered = sorted((int(counts[f >> shift]), f >> 8) for f in features if counts[f >> shift])
-        return {feature for _, feature in ordered[: max(len(ordered) - least + 1, 0)]}
-
-    def bits(features: set[int]) -> set[int]:
-        return {feature % 64 + 64 * (feature // 64 % 8) for feature in features}
-
-    found = set()
-    for q, own in enumerate(asking):
-        for r, other in enumerate(held):
-            meets = own and other and prefix(own, len(own)) & prefix(other, len(other))
-            most = (len(own) + len(other) - len(bits(own) ^ bits(other))) // 2
-            if meets and most >= required_overlap(by, len(own), len(other)):
-                found.add((q, r))
-    return found
+def texts_of(*texts: str) -> list[pa.LargeStringArray]:
+    return [pa.array([text], pa.large_string()) for text in texts]
 
 
-def column(text: str) -> pa.Array:
-    return pa.array([text], pa.large_string())
-
-
-def singly(made: Segment) -> Iterator[pa.Array]:
-    for texts in made.texts(np.arange(len(made))):
-        yield from (texts.slice(at, 1) for at in range(len(texts)))
-
-
-@COSTLY
-@given(WORDS, WORDS, st.sampled_from(MEASURES))
-def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: tuple[str, float]) -> None:
-    recipe = Recipe(features="words:1", measure=rule[0], threshold=rule[1])
-    with tempfile.TemporaryDirectory() as folder:
-        index = nd.build_index(old, Path(folder, "index"), recipe=recipe)
-        if not old:
-            return
-        (part,) = index.manifest.segments
-        made = Segment(index.path, part, MatchRule.from_recipe(recipe), np.empty(0, np.int64))
-        places, documents = made.candidates(extract_features(pa.array(new, pa.large_string()), recipe))
-        found = set(zip(places.tolist(), documents.tolist(), strict=True))
-        assert len(found) == len(places)
-        assert found <= naive_candidates(made, new, recipe)
-        sets = [naive.grams(text, "words", "words", 1, False) for text in new + old]
-        pairs = naive.all_pairs(sets, rule[0], Fraction(str(rule[1])))
-        assert {(left, right - len(new)) for left, right in pairs if left < len(new) <= right} <= found
+def test_only_documents_that_share_a_rare_feature_are_candidates(place: Path) -> None:
+    rng = random.Random(1)
+    footer = " ".join(f"legal{n}" for n in range(60))
+    texts = [" ".join(f"w{rng.randrange(10**9)}" for _ in range(80)) + " " + footer for _ in range(200)]
+    index = nd.build_index(texts, place, features="words:1", threshold=0.7)
+    assert index.candidates(texts_of("something else " + footer)).tolist() == []
+    changed = [text.replace("w1", "v1") for text in texts[:3]]
+    assert index.candidates(texts_of(texts[90], *changed), threads=2).tolist() == [0, 1, 2, 90]
 
 
 @COSTLY
 @given(
-    WORDS,
-    st.lists(WORDS, min_size=1, max_size=3),
-    st.sampled_from(MEASURES),
-    st.integers(1, 3),
-    st.integers(1, 30),
-    st.booleans(),
+    new=WORDS,
+    deliveries=st.lists(WORDS, min_size=1, max_size=3),
+    rule=st.sampled_from(MEASURES),
+    threads=st.integers(1, 3),
+    largest=st.integers(1, 30),
+    compacts=st.booleans(),
 )
-def test_an_index_equals_all_pairs(
-    new: list[str],
-    deliveries: list[list[str]],
-    rule: tuple[str, float],
-    threads: int,
-    largest: int,
-    compacts: bool,
+def test_an_index_finds_all_pairs(
+    new: list[str], deliveries: list[list[str]], rule: tuple[str, float], threads: int, largest: int, compacts: bool
 ) -> None:
     measure, threshold = rule
     choices: dict[str, Any] = {"features": "words:1", "measure": measure, "threshold": threshold}
@@ -139,7 +88,7 @@ def test_an_index_equals_all_pairs(
 
 @pytest.mark.parametrize("engine", KEPT)
 def test_every_recipe_answers_as_files_do(engine: str, place: Path) -> None:
-    new, old, choices = corpus(120), corpus(250, 1)[:170] + corpus(60, 2), ENGINES[engine]
+    new, old, choices = corpus(100), corpus(200, 1)[:120] + corpus(50, 2), ENGINES[engine]
     index = nd.build_index(old, place, **choices)
     result = nd.dedup(new, against=index, pairs_per_document=None)
     check(result, len(new), of_both(new, old, **choices), list(range(len(new))))
@@ -147,10 +96,10 @@ def test_every_recipe_answers_as_files_do(engine: str, place: Path) -> None:
     assert result.pairs.to_arrow().equals(files.pairs.to_arrow())
     assert result.duplicates().equals(files.duplicates())
     assert result.summary["reference"] == files.summary["reference"]
-    asked = {name: value for name, value in choices.items() if name not in ("search", "recall")}
-    for text in [*filter(str.strip, new[:40]), *old[:10]]:
+    query_choices = {name: value for name, value in choices.items() if name not in ("search", "recall")}
+    for text in [*filter(str.strip, new[:20]), *old[:10]]:
         with contextlib.suppress(nd.InputError):
-            expected = list(nd.query(old, text, **asked))
+            expected = list(nd.query(old, text, **query_choices))
             assert index.query(text) == expected
             assert list(nd.query(index, text)) == expected
 
@@ -166,43 +115,41 @@ def test_other_recipes_are_refused(engine: str, place: Path) -> None:
 
 @COSTLY
 @given(WORDS, WORDS, st.sets(st.integers(0, 13)), st.booleans())
-def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: set[int], compacts: bool) -> None:
+def test_removed_documents_match_nothing(new: list[str], old: list[str], removed: set[int], compacts: bool) -> None:
     ids = pa.array([f"d{n}" for n in range(len(old))], pa.large_string())
     table = pa.table({"id": ids, "text": pa.array(old, pa.large_string())})
-    stays = pa.array([n for n in range(len(old)) if n not in gone], pa.int64())
+    remaining = pa.array([n for n in range(len(old)) if n not in removed], pa.int64())
     with tempfile.TemporaryDirectory() as folder:
         index = nd.build_index(table, Path(folder, "index"), features="words:1", threshold=0.5)
-        index = index.remove(f"d{n}" for n in gone)
+        index = index.remove(f"d{n}" for n in removed)
         index = index.compact() if compacts else index
-        files = nd.dedup(new, against=table.take(stays), features="words:1", threshold=0.5, pairs_per_document=None)
+        files = nd.dedup(new, against=table.take(remaining), features="words:1", threshold=0.5, pairs_per_document=None)
         result = nd.dedup(new, against=index, pairs_per_document=None)
         assert result.pairs.to_arrow().equals(files.pairs.to_arrow())
         assert result.duplicates().equals(files.duplicates())
         assert result.summary["reference"] == files.summary["reference"]
-        assert len(index) == len(stays)
-        # What was removed may come again.
-        assert len(index.add(table.take(pa.array(sorted(gone & set(range(len(old)))), pa.int64())))) == len(old)
+        assert len(index) == len(remaining)
+        # Removed documents may be added again.
+        assert len(index.add(table.take(pa.array(sorted(removed & set(range(len(old)))), pa.int64())))) == len(old)
 
 
 @pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("cosine", 0.5), ("euclidean", 3)])
 def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: float, place: Path) -> None:
-    old = corpus(80)
+    old = corpus(50)
     choices: dict[str, Any] = {"features": "words:1", "measure": measure}
     index = nd.build_index(old, place, **choices, threshold=threshold)
-    asked: list[dict[str, Any]] = [{}, {"of": [3, 70, 3]}, {"first": 5}]
-    for some in asked:
+    queries: list[dict[str, Any]] = [{}, {"of": [3, 50, 3]}, {"first": 5}]
+    for query in queries:
         for k in (1, 2, 7):
-            expected = list(nd.neighbors(old, k, **choices, **some))
-            assert list(nd.neighbors(index, k, **some)) == expected
-    for text in old[:12]:
+            assert list(nd.neighbors(index, k, **query)) == list(nd.neighbors(old, k, **choices, **query))
+    for text in filter(None, old[:8]):
         matches = len(index.query(text))
-        for k in (1, matches, matches + 1):
-            if text and k:
-                nearest = list(nd.query(old, text, k=k, **choices))
-                assert index.query(text, k) == list(nd.query(index, text, k=k)) == nearest
+        for k in {1, matches, matches + 1} - {0}:
+            nearest = list(nd.query(old, text, k=k, **choices))
+            assert index.query(text, k) == list(nd.query(index, text, k=k)) == nearest
 
 
-def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
+def test_only_documents_that_may_be_nearest_are_read(place: Path) -> None:
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
     assert sum(len(batch.texts) for batch in index.candidate_corpus(NEWS, 2).scan()) == 2
     assert sum(len(batch.texts) for batch in index.neighbor_corpus(1, of=[len(index) - 1]).scan()) == 2
@@ -215,34 +162,31 @@ def files_of(path: Path) -> dict[str, str]:
     return {name: file.digest for name, file in DiskIndex(path).manifest.files.items()}
 
 
-def test_the_same_bytes_whatever_the_threads_and_files(tmp_path: Path) -> None:
-    # More than a dictionary is made from, and fewer in each part.
-    texts = [text for text in corpus(1500) if text]
-    assert len(texts) > 1200
-    rows = [json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)]
-    (tmp_path / "all.jsonl").write_text("".join(rows))
-    (tmp_path / "some.jsonl").write_text("".join(rows[:700]))
-    (tmp_path / "rest.jsonl").write_text("".join(rows[700:]))
-    parts = [tmp_path / "some.jsonl", tmp_path / "rest.jsonl"]
-    one = nd.build_index(nd.open_files(tmp_path / "all.jsonl"), tmp_path / "one", threads=1, features="words:2")
-    nd.build_index(nd.open_files(parts), tmp_path / "two", threads=3, features="words:2")
+def test_threads_and_files_do_not_change_the_bytes(tmp_path: Path) -> None:
+    # More texts than a dictionary is trained on, and fewer in each part.
+    rows = [json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(filter(None, corpus(1500)))]
+    assert len(rows) > 1200
+    paths = [tmp_path / name for name in ("all.jsonl", "first.jsonl", "second.jsonl")]
+    for path, part in zip(paths, (rows, rows[:700], rows[700:]), strict=True):
+        path.write_text("".join(part))
+    one = nd.build_index(nd.open_files(paths[0]), tmp_path / "one", threads=1, features="words:2")
+    nd.build_index(nd.open_files(paths[1:]), tmp_path / "two", threads=3, features="words:2")
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-    three = nd.build_index(nd.open_files(parts[:1]), tmp_path / "three", features="words:2")
-    three = three.add(nd.open_files(parts[1])).compact()
+    three = nd.build_index(nd.open_files(paths[1]), tmp_path / "three", features="words:2")
+    three = three.add(nd.open_files(paths[2])).compact()
     assert list(one.manifest.files) != list(three.manifest.files)
     assert sorted(files_of(tmp_path / "one").values()) == sorted(files_of(tmp_path / "three").values())
 
 
 @COSTLY
 @given(st.lists(st.text(max_size=20), max_size=20), st.sampled_from([10, 1100]))
-def test_texts_come_back_as_they_went_in(texts: list[str], more: int) -> None:
+def test_texts_are_returned_as_they_were_added(texts: list[str], more: int) -> None:
     texts = [*texts, *corpus(more), "", "long " * 3000, *texts]
-    wanted = np.random.default_rng(1).permutation(len(texts))[:40]
+    places = np.unique(np.random.default_rng(1).permutation(len(texts))[:40])
     with tempfile.TemporaryDirectory() as folder:
         index = nd.build_index(texts, Path(folder, "index"), features="words:1")
         assert index.documents()["text"].to_pylist() == texts
-        some = np.unique(wanted)
-        assert index.documents(some)["text"].to_pylist() == [texts[at] for at in some]
+        assert index.documents(places)["text"].to_pylist() == [texts[at] for at in places]
 
 
 def test_a_text_that_has_changed_is_refused_where_it_is_read(place: Path) -> None:
@@ -266,9 +210,9 @@ def test_readers_keep_what_they_opened(place: Path) -> None:
     table = {"id": ["a", "b"], "text": [NEWS, OTHER]}
     before = nd.build_index(table, place, threshold=0.5)
     after = before.remove(["a"]).add({"id": ["c"], "text": [NEWS + " today"]}).compact()
-    assert [one.id for one in before.query(NEWS)] == ["a"]
-    assert [one.id for one in after.query(NEWS)] == ["c"]
-    assert [one.id for one in nd.open_index(place).query(OTHER)] == ["b"]
+    assert [match.id for match in before.query(NEWS)] == ["a"]
+    assert [match.id for match in after.query(NEWS)] == ["c"]
+    assert [match.id for match in nd.open_index(place).query(OTHER)] == ["b"]
     assert nd.dedup([OTHER], against=before).kept == []
 
 
@@ -282,7 +226,7 @@ def test_one_writer_at_a_time(place: Path) -> None:
     assert len(index.add([OTHER])) == 2
 
 
-def test_nothing_of_a_failed_writer_is_left(place: Path) -> None:
+def test_a_failed_writer_leaves_nothing(place: Path) -> None:
     nd.build_index({"id": ["a"], "text": [NEWS]}, place)
     before = sorted(place.rglob("*"))
     for refused in ({"id": ["b", "a"], "text": [OTHER, NEWS]}, {"id": ["x", "x"], "text": [OTHER, OTHER]}):
@@ -339,22 +283,22 @@ while ended == 9:
 @pytest.mark.parametrize(
     ("what", "after"), [("add", ["a", "b", "c", "new"]), ("remove", ["b", "c"]), ("compact", ["a", "b", "c"])]
 )
-def test_killed_at_any_step_it_is_as_before_or_as_after(what: str, after: list[str], place: Path) -> None:
+def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_index(what: str, after: list[str], place: Path) -> None:
     index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, place, threshold=0.5)
     index.add({"id": ["c"], "text": [NEWS + " today"]})
     done = subprocess.run([sys.executable, "-c", KILLED, str(place), what], stdout=subprocess.PIPE, text=True)
     lines = [line.split() for line in done.stdout.splitlines()]
-    states = [there for _, *there in lines]
-    # As before, then as after, and never back; who comes after that finds the document there, and is refused.
+    states = [ids for _, *ids in lines]
+    # The old state, then the new one; a further writer finds the document present, and is refused.
     changed = states.index(after)
     assert states == [["a", "b", "c"]] * changed + [after] * (len(states) - changed)
     assert len(states) > 10
     assert lines[-1][0] != "9"
-    assert [one.id for one in nd.open_index(place).query(OTHER)] == ["b"]
+    assert [match.id for match in nd.open_index(place).query(OTHER)] == ["b"]
     nd.open_index(place).remove(["zzz"])
-    there = {path.relative_to(place).parts[0] for path in place.rglob("*")}
+    found = {path.relative_to(place).parts[0] for path in place.rglob("*")}
     named = {name.partition("/")[0] for name in nd.open_index(place).manifest.files}
-    assert there == {"lock", MANIFEST} | named
+    assert found == {"lock", MANIFEST} | named
 
 
 def test_every_flipped_byte_is_found(place: Path) -> None:
@@ -380,7 +324,7 @@ def test_every_flipped_byte_is_found(place: Path) -> None:
     nd.open_index(place).check()
 
 
-def test_what_made_an_index_is_remembered(place: Path) -> None:
+def test_another_recipe_or_format_is_refused(place: Path) -> None:
     index = nd.build_index([NEWS], place, threshold=0.5, features="words:3")
     assert index.recipe.features == "words:3"
     with pytest.raises(nd.RecipeError) as caught:
@@ -388,15 +332,15 @@ def test_what_made_an_index_is_remembered(place: Path) -> None:
     assert says(caught.value, "0.5", "0.6", "leave the recipe out")
     assert nd.dedup([NEWS], against=index, threshold=0.5, features="words:3", keep="longest").kept == []
     assert nd.dedup([NEWS], against=index, keep="longest").summary["recipe"]["keep"] == "longest"
-    said = json.loads((place / MANIFEST).read_text())
+    manifest = json.loads((place / MANIFEST).read_text())
     for form, way in ((99, "newer"), (1, "again")):
-        (place / MANIFEST).write_text(json.dumps(said | {"format": form, "neardup": "9.9"}))
+        (place / MANIFEST).write_text(json.dumps(manifest | {"format": form, "neardup": "9.9"}))
         with pytest.raises(nd.StoreError) as other:
             nd.open_index(place)
         assert says(other.value, f"format {form}", "9.9", way)
 
 
-def test_other_tables_than_those_of_the_index_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_unicode_tables_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nd.build_index([NEWS], place)
     monkeypatch.setattr("neardup.text.normalize.tables_digest", lambda name: "others")
     with pytest.raises(nd.StoreError) as caught:
@@ -404,22 +348,22 @@ def test_other_tables_than_those_of_the_index_are_refused(place: Path, monkeypat
     assert says(caught.value, "Unicode tables differ", "build the index again")
 
 
-def test_empty_sides(place: Path) -> None:
+def test_an_empty_index_or_input_matches_nothing(place: Path) -> None:
     index = nd.build_index([], place, features="words:1", threshold=0.5)
     assert (len(index), index.query("a b c")) == (0, [])
     assert nd.dedup(["a b c"], against=index).kept == [0]
     index = index.add(["", "a b c"])
     assert nd.dedup([], against=index).kept == []
     assert nd.dedup(["", "a b c", "a b c d"], against=index).kept == [0]
-    for nothing in ("", " \n"):
+    for text in ("", " \n"):
         with pytest.raises(nd.InputError):
-            index.query(nothing)
+            index.query(text)
     with pytest.raises(nd.InputError) as caught:
         index.query("\ud800")
     assert says(caught.value, "Unicode")
 
 
-def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(nd.InputError) as caught:
         nd.open_index(tmp_path)
     assert says(caught.value, "not an index", "neardup index build")
@@ -472,25 +416,19 @@ def test_values_of_another_type_are_refused_in_one_sentence(ask: Any, said: tupl
     assert says(caught.value, *said)
 
 
-#: By them an index of one format is told from that of another: see ``manifest.FORMAT``.
-LAYOUT = {
-    "bitmaps": "ee586879",
-    "counts": "760f7710",
-    "ends": "4bf3e4d5",
-    "entries": "0868d4d7",
-    "heads": "e9a52375",
-    "sizes": "67e086f4",
-}
+#: The digests of the array files of ``manifest.FORMAT``.
+LAYOUT = {"bitmaps": "ee586879", "counts": "760f7710", "ends": "4bf3e4d5", "entries": "0868d4d7", "heads": "e9a52375"}
+LAYOUT |= {"sizes": "67e086f4"}
 
 
-def test_bytes_of_the_format(place: Path) -> None:
+def test_the_bytes_of_the_format_never_change(place: Path) -> None:
     index = nd.build_index([NEWS, OTHER, NEWS + " today"], place, features="words:2", threshold=0.6)
-    made = {name.partition("/")[2]: file.digest for name, file in index.manifest.files.items()}
-    assert {name: made[name][:8] for name in LAYOUT} == LAYOUT, "other bytes need another FORMAT"
+    digests = {name.partition("/")[2]: file.digest for name, file in index.manifest.files.items()}
+    assert {name: digests[name][:8] for name in LAYOUT} == LAYOUT, "other bytes need another FORMAT"
 
 
-def test_a_margin_finds_what_files_would(place: Path) -> None:
-    # Of each pair 16 words of 20 are shared: below the threshold, and most have no common key at it.
+def test_a_margin_finds_documents_below_the_threshold(place: Path) -> None:
+    # Each pair shares 16 words of 20: below the threshold, and most pairs have no common key at it.
     texts = [[f"w{pair}x{word}" for word in range(18)] for pair in range(40)]
     news, old = ([" ".join([*text[:16], *(f"{side}{word}" for word in text[16:])]) for text in texts] for side in "ab")
     index = nd.build_index(old, place, features="words:1", threshold=0.95)

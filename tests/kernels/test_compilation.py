@@ -15,8 +15,8 @@ import neardup
 from neardup.kernels import compilation
 
 SOURCE = Path(neardup.__file__).parent
-ASK = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
-USE = "from neardup.kernels.bounds import required_overlap; print(required_overlap((0, 7, 10, 0, 1), 10, 10))"
+FOLDER = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
+RUN = "from neardup.kernels.bounds import required_overlap; print(required_overlap((0, 7, 10, 0, 1), 10, 10))"
 
 
 def run(code: str, package: Path, cache: Path) -> str:
@@ -29,16 +29,16 @@ def test_a_change_in_any_kernel_source_changes_the_folder(tmp_path: Path, monkey
     kernels = shutil.copytree(SOURCE / "kernels", tmp_path / "kernels")
     monkeypatch.setattr(compilation, "__file__", str(kernels / "compilation.py"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    ask = compilation.cache_folder.__wrapped__
-    folders = [ask()]
+    cache_folder = compilation.cache_folder.__wrapped__
+    folders = [cache_folder()]
     assert folders[0] is not None
-    assert folders[0] == ask()
+    assert folders[0] == cache_folder()
     assert folders[0].parent == tmp_path / "cache"
     assert folders[0].stat().st_mode & 0o077 == 0, "others must not write where code is run from"
     for name in ("bits.py", "unicode_tables.py"):
         with open(kernels / name, "a") as file:
             file.write("\n#\n")
-        folders.append(ask())
+        folders.append(cache_folder())
     assert len(set(folders)) == 3
 
 
@@ -67,25 +67,25 @@ def test_cached_arrays_are_built_once_and_again_if_unreadable(tmp_path: Path, mo
 def test_processes_with_equal_kernels_compile_once_wherever_installed(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "copy" / "neardup")
     places = (SOURCE.parent, tmp_path / "copy")
-    command = [sys.executable, "-c", f"{USE}; print(sum(required_overlap.stats.cache_misses.values()))"]
+    command = [sys.executable, "-c", f"{RUN}; print(sum(required_overlap.stats.cache_misses.values()))"]
 
     def started(place: Path) -> subprocess.Popen[str]:
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(place)}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
-    at_once = [one.communicate()[0].split() for one in [started(place) for place in (*places, *places)]]
-    assert sorted(at_once) == [["9", "0"], ["9", "0"], ["9", "0"], ["9", "1"]]
+    outputs = [process.communicate()[0].split() for process in [started(place) for place in (*places, *places)]]
+    assert sorted(outputs) == [["9", "0"], ["9", "0"], ["9", "0"], ["9", "1"]]
     assert started(places[1]).communicate()[0].split() == ["9", "0"]
     assert len([*(tmp_path / "cache").rglob("bounds.required_overlap-*.nbc")]) == 1
 
 
 def test_kernels_work_without_a_writable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"
+    assert run(f"{FOLDER}; {RUN}", SOURCE.parent, tmp_path / "file") == "None\n9"
 
 
 @pytest.mark.usefixtures("no_bytecode")
 def test_kernels_work_on_a_full_disk(tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
-    assert run(f"{full}; {USE}", SOURCE.parent, tmp_path) == "9"
+    assert run(f"{full}; {RUN}", SOURCE.parent, tmp_path) == "9"
     assert not [*tmp_path.rglob("*.nb[ci]")]

@@ -56,7 +56,7 @@ def axes_of(path: Path) -> tuple[dict[str, list[list[str]]], Any, str]:
 
 def test_axes_of_a_large_replay_are_readable(tmp_path: Path) -> None:
     path = corpus(tmp_path, [text(at // 5) for at in range(1300)], 2)
-    neardup("replay", path, "--time-column", "time", "--report", tmp_path / "page.html")
+    neardup("replay", path, "--window", "1h", "--time-column", "time", "--report", tmp_path / "page.html")
     axes, shares, _ = axes_of(tmp_path / "page.html")
     assert {"lag", "thresholds", "memory"} <= set(axes)
     assert all(WHOLE.fullmatch(label) for label in (*axes["lag"][0], *axes["thresholds"][1]))

@@ -81,7 +81,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_what_is_text_stays_text(name: str) -> None:
+def test_every_part_escapes_its_texts(name: str) -> None:
     found = Markup(PARTS[name])
     assert isinstance(PARTS[name], Html)
     assert not {"script", "img"} & {tag for tag, _ in found.elements}
@@ -93,14 +93,14 @@ def test_what_is_text_stays_text(name: str) -> None:
     assert "&amp;lt;script" not in PARTS[name]
 
 
-def test_a_line_of_a_command_does_not_end_inside_an_option() -> None:
+def test_commands_do_not_break_inside_options() -> None:
     found = command("neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'")
     assert re.findall('<span class="option">([^<]*)</span>', found) == ["--keep-order", "-o"]
     assert Markup(found).text == "neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'"
 
 
 @pytest.mark.parametrize("most", [1, 3, 34, 99, 100, 340, 1001, 10**6])
-def test_a_logarithmic_axis_ends_with_a_mark_that_no_count_exceeds(most: int) -> None:
+def test_a_logarithmic_axis_ends_above_all_counts(most: int) -> None:
     axis = log_count_axis("count", "pairs", most=most).to_dict()
     marks, (low, top) = axis["axis"]["values"], axis["scale"]["domain"]
     assert low < 1 <= most <= top == marks[-1] < 3 * most
@@ -127,7 +127,7 @@ def palette(style: str) -> list[dict[str, str]]:
     return list(names.values())
 
 
-def test_colours_can_be_told_apart_in_light_and_dark() -> None:
+def test_colours_have_enough_contrast_in_light_and_dark() -> None:
     colours = palette(Markup(page("t", "", {})).style)
     assert len(colours) == 2
     for one in colours:
@@ -156,7 +156,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12).map("".join), st.integers(0, 900))
-def test_what_is_shown_and_what_is_counted_are_the_text(whole: str, most: int) -> None:
+def test_an_excerpt_shows_or_counts_every_character(whole: str, most: int) -> None:
     shown = excerpt(whole, most)
     hidden = sum(int(number.replace(",", "")) for number in NOTE.findall(shown))
     left = html.unescape(NOTE.sub("", shown))
@@ -176,7 +176,7 @@ def test_what_is_shown_and_what_is_counted_are_the_text(whole: str, most: int) -
         "two\n\nparagraphs",
     ],
 )
-def test_what_people_write_stays_whole(kept: str) -> None:
+def test_ordinary_texts_stay_whole(kept: str) -> None:
     assert html.unescape(excerpt(kept, 10_000)) == kept
     assert clip(kept, 10_000) == " ".join(kept.split())
 
@@ -194,14 +194,14 @@ def test_short_numbers_are_short_and_near(value: float) -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000))
-def test_only_nothing_is_0_and_only_all_is_100(part: int, of: int) -> None:
+def test_shares_are_rounded_neither_to_0_nor_to_100_percent(part: int, of: int) -> None:
     written = numbers.format_share(min(part, of), of)
     assert (written == "0%") == (part == 0)
     assert (written == "100%") == (part >= of)
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=100, max_size=100), st.sampled_from([10, 20, 50]))
-def test_sparklines(counts: list[int], cells: int) -> None:
+def test_sparklines_rise_with_the_counts(counts: list[int], cells: int) -> None:
     line = numbers.sparkline(counts, cells)
     sums = np.array(counts, object).reshape(cells, -1).sum(axis=1)
     assert len(line) == cells

@@ -116,7 +116,7 @@ def test_refusals_are_one_sentence_and_write_nothing(name: str, folder_of_files:
     done = call(*command, folder=folder_of_files)
     assert done.code == 2
     assert done.out == b""
-    # Where no run came before, one that is refused late has message that it compiles.
+    # Where no run came before, one that is refused late has printed that it compiles.
     message = re.sub(r"^neardup: compiling kernels.*\n", "", done.err)
     assert message.startswith("neardup: ")
     assert message.count("\n") == 1, message

@@ -1,4 +1,4 @@
-"""Features that are not kept but made again: the same answers, whatever fits into memory."""
+"""The join in bounded memory: results are those with all features in memory, however few of them fit."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from compared import edited_texts, numbered_words
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
@@ -24,55 +25,66 @@ from sentences import says
 import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
+from neardup.features import reading, recomputed
 from neardup.features.recomputed import PartFile
 from neardup.search import bounded_join
 from neardup.search.matches import partition_pairs
 
 SMALL = 1_000_000
+WORDS = [*numbered_words(400), "Ωμέγα", "слово", "단어", "كلمة"]
+RECIPE: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
 
 
 def corpus(count: int, seed: int = 1) -> list[str]:
     """Texts in families of near copies and alone, some equal, some empty."""
-    rng = random.Random(seed)
-    words = [f"word{n}" for n in range(400)] + ["Ωμέγα", "слово", "단어", "كلمة"]
-    texts: list[str] = []
-    while len(texts) < count:
-        own = rng.choices(words, k=rng.randint(1, 60))
-        texts.append(" ".join(own))
-        for _ in range(rng.choice([0, 0, 0, 1, 3])):
-            copy = [word if rng.random() > 0.05 else rng.choice(words) for word in own]
-            texts.append(" ".join(copy))
-    return [*texts[:count], "", texts[0], texts[1].upper()]
+    texts = edited_texts(random.Random(seed), count, WORDS, sizes=range(1, 60), edits=(0, 1, 1, 2, 3))
+    return [*texts, "", texts[0], texts[1].upper()]
+
+
+def write_corpus(path: Path, count: int) -> list[str]:
+    texts = corpus(count)
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return texts
 
 
 def outcome(result: nd.Result) -> tuple[Any, ...]:
-    """All that a run says, but for how it was found."""
-    pairs = [tuple(pair) for pair in result.pairs]
-    return result.kept, list(result.dropped), pairs, result.summary["undecidable"]
+    """What a run finds, apart from how it found it."""
+    return result.kept, list(result.dropped), list(map(tuple, result.pairs)), result.summary["undecidable"]
 
 
-@pytest.fixture(params=["held", "candidates", "parts", "counted in parts", "few slots", "file"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which of the ways features go, however small the corpus of a test is."""
-    if request.param == "counted in parts":
-        monkeypatch.setattr("neardup.features.recomputed._MIN_BITS", 8)
-        monkeypatch.setattr("neardup.features.recomputed._FEATURES_PER_WRITE", 3000)
-    if request.param == "few slots":
-        # Features of one document share a slot, and slots say much less than features.
-        monkeypatch.setattr("neardup.features.recomputed._MIN_BITS", 7)
-        monkeypatch.setattr("neardup.features.recomputed._SLOTS_PER_FEATURE", 0)
-        monkeypatch.setattr("neardup.features.recomputed._FEATURES_PER_WRITE", 3000)
-    if request.param != "held":
-        monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
-        monkeypatch.setattr(bounded_join, "_MAX_PARTS", 16)
-    if request.param == "parts":
-        monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", 50)
-        # Parities are looked at for a few candidates at a time.
-        monkeypatch.setattr(bounded_join, "_PARITY_PAIR_BYTES", 200_000)
-        monkeypatch.setattr(bounded_join, "_MIN_PARTS", 8)
-    if request.param == "file":
-        monkeypatch.setattr(bounded_join, "_MAX_CANDIDATES", 0)
-    return str(request.param)
+#: The paths that features take, however small the corpus of a test is: values of the modules.
+PATHS: dict[str, dict[str, int]] = {
+    "stored": {},
+    "candidates": {"bounded_join._MIN_STORED": 0},
+    # Parities are compared for a few candidates at a time.
+    "parts": {
+        "bounded_join._MIN_STORED": 0,
+        "bounded_join._KEYS_AT_A_TIME": 50,
+        "bounded_join._PARITY_PAIR_BYTES": 200_000,
+        "bounded_join._MIN_PARTS": 8,
+    },
+    "counted in parts": {
+        "bounded_join._MIN_STORED": 0,
+        "recomputed._MIN_BITS": 8,
+        "recomputed._FEATURES_PER_WRITE": 3000,
+    },
+    # Features of one document share a slot, and slots say much less than features.
+    "few slots": {
+        "bounded_join._MIN_STORED": 0,
+        "recomputed._MIN_BITS": 7,
+        "recomputed._SLOTS_PER_FEATURE": 0,
+        "recomputed._FEATURES_PER_WRITE": 3000,
+    },
+    "file": {"bounded_join._MIN_STORED": 0, "bounded_join._MAX_CANDIDATES": 0},
+}
+
+
+@pytest.fixture(params=PATHS)
+def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_join, "_MAX_PARTS", 16)
+    for name, value in PATHS[request.param].items():
+        module, constant = name.split(".")
+        monkeypatch.setattr(bounded_join if module == "bounded_join" else recomputed, constant, value)
 
 
 @pytest.mark.parametrize(
@@ -89,25 +101,39 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
     ids=lambda choices: " ".join(map(str, choices.values())),
 )
-@pytest.mark.parametrize("threads", [1, 3])
-def test_recomputed_features_give_the_same_answers(choices: dict[str, Any], threads: int, way: str) -> None:
-    # Each number of threads has a corpus of its own.
-    texts = corpus(300, seed=threads)
+@pytest.mark.usefixtures("_path")
+def test_recomputed_features_give_the_same_results(choices: dict[str, Any]) -> None:
+    texts = corpus(200)
     plain = nd.dedup(texts, **choices)
     assert len(plain.pairs) > 20
-    again = nd.dedup(texts, memory=SMALL, threads=threads, **choices)
+    again = nd.dedup(texts, memory=SMALL, threads=2, **choices)
     assert outcome(again) == outcome(plain)
     assert again.summary["search"]["passes_over_the_input"] > 1
     assert "passes_over_the_input" not in plain.summary["search"]
 
 
-def test_a_margin_is_the_same(way: str) -> None:
-    texts = corpus(200)
+@pytest.mark.usefixtures("_path")
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_margins_limits_and_files_give_the_same_results(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
+    lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(corpus(150))]
+    lines[7] = "{broken"
+    path = tmp_path / f"a{suffix}"
+    data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
     plain, again = (
-        nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, memory=memory) for memory in (None, SMALL)
+        nd.dedup_files(path, margin=0.2, pairs_per_document=None, memory=memory, **RECIPE) for memory in (None, SMALL)
     )
     assert outcome(again) == outcome(plain)
     assert again.at(0.4).kept == plain.at(0.4).kept
+    assert again.summary["rejected"] == plain.summary["rejected"]
+    assert sum(again.summary["rejected"].values()) == 1
+    # The pairs of kept documents decide, where all would be too many.
+    few, again = (nd.dedup_files(path, pairs_per_document=0, memory=memory, **RECIPE) for memory in (None, SMALL))
+    assert outcome(again) == outcome(few)
+    assert 10 < len(few.pairs) < len(plain.pairs)
 
 
 ENGINES: dict[str, dict[str, Any]] = {
@@ -115,6 +141,9 @@ ENGINES: dict[str, dict[str, Any]] = {
     "lsh": {"search": "lsh", "threshold": 0.5},
     "simhash": {"signature": "simhash", "measure": "hamming", "threshold": 12},
     "cosine": {"measure": "cosine", "weights": "tfidf", "threshold": 0.7},
+    "weighted jaccard": {"measure": "weighted_jaccard", "weights": "idf", "threshold": 0.5},
+    "sketch": {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
+    "imatch": {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
     "clipped": {"clip": "df:2:0.5", "threshold": 0.6},
     "edit": {"threshold": 0.3, "second_step": "edit >= 0.7"},
     "lsh, then sets": {"search": "lsh", "threshold": 0.3, "second_step": "jaccard(qgrams:3) >= 0.6"},
@@ -125,22 +154,18 @@ ENGINES: dict[str, dict[str, Any]] = {
 def test_every_engine_writes_the_same_bytes_whatever_the_budget(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
-    monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", 50)
-    monkeypatch.setattr(bounded_join, "_MIN_PARTS", 4)
+    for name, value in (("_MIN_STORED", 0), ("_KEYS_AT_A_TIME", 50), ("_MIN_PARTS", 4)):
+        monkeypatch.setattr(bounded_join, name, value)
+    monkeypatch.setattr(reading, "_PIECE", 500)
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
-    written = set()
-    for memory in (None, SMALL, 400_000_000):
-        for threads in (1, 3):
-            result = nd.dedup_files(
-                path, recipe=nd.Recipe(features="words:1", **ENGINES[engine]), memory=memory, threads=threads
-            )
-            result.write(str(out), force=True)
-            pairs = result.pairs.to_arrow().to_pylist()
-            written.add((out.read_bytes(), json.dumps(pairs), json.dumps(result.summary["search"].get("candidates"))))
-            assert len(pairs) > 20
-    assert len({(kept, found) for kept, found, _ in written}) == 1
+    write_corpus(path, 200)
+    recipe, written = nd.Recipe(features="words:1", **ENGINES[engine]), set()
+    for memory, threads in ((None, 1), (SMALL, 1), (SMALL, 3), (400_000_000, 3)):
+        result = nd.dedup_files(path, recipe=recipe, memory=memory, threads=threads)
+        result.write(str(out), force=True)
+        written.add((out.read_bytes(), json.dumps(result.pairs.to_arrow().to_pylist())))
+        assert len(result.pairs) > 20
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize("engine", ["lsh", "simhash", "cosine", "clipped"])
@@ -152,81 +177,52 @@ def test_a_budget_below_what_an_engine_must_hold_is_refused(engine: str, monkeyp
     assert says(caught.value, "memory 1,000,000 ", "which ", "give 100MB or more")
 
 
-def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
-    texts = corpus(300)
-    plain = nd.dedup(texts, features="words:1", threshold=0.5, pairs_per_document=0)
-    again = nd.dedup(texts, features="words:1", threshold=0.5, pairs_per_document=0, memory=SMALL)
-    assert outcome(again) == outcome(plain)
-    assert len(plain.pairs) > 10
-
-
 @pytest.mark.parametrize(
     ("limit", "memory"), [("_MAX_ENTRIES", None), ("_MAX_CHAINED_ENTRIES", None), ("_MAX_CHAINED_ENTRIES", SMALL)]
 )
-def test_more_entries_than_numbers_can_name_are_refused(
+def test_more_index_entries_than_the_limit_are_refused(
     limit: str, memory: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
     monkeypatch.setattr(f"neardup.search.join.{limit}", 300)
     with pytest.raises(NeardupError) as caught:
-        nd.dedup(corpus(300), features="words:1", threshold=0.5, pairs_per_document=0, memory=memory)
+        nd.dedup(corpus(300), pairs_per_document=0, memory=memory, **RECIPE)
     assert says(caught.value, "index entries", "at most 300", "split the corpus")
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
-    texts = corpus(200)
-    lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(texts)]
-    lines[7] = "{broken"
-    path = tmp_path / f"a{suffix}"
-    data = ("\n".join(lines) + "\n").encode()
-    path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
-    plain = nd.dedup_files(path, features="words:1", threshold=0.5)
-    again = nd.dedup_files(path, features="words:1", threshold=0.5, memory=SMALL)
-    assert outcome(again) == outcome(plain)
-    assert again.summary["rejected"] == plain.summary["rejected"]
-    assert sum(again.summary["rejected"].values()) == 1
-
-
-def test_lines_that_are_read_once_are_compressed_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("memory", [SMALL, None])
+def test_an_input_that_can_be_read_once_is_spooled(
+    memory: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = corpus(300)
     data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
     monkeypatch.setattr("neardup.documents.inputs._HEAD", 1000)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    again = nd.dedup_files("-", features="words:1", threshold=0.5, memory=SMALL)
-    assert outcome(again) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
-    assert again.summary["search"]["passes_over_the_input"] > 1
-    assert 0 < again.summary["spooled_bytes"] < len(data) / 2
-
-
-def test_a_named_pipe_is_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(300)
-    data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
-    monkeypatch.setattr("neardup.documents.inputs._HEAD", 1000)
-    pipe = tmp_path / "docs.jsonl"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
-    writer.start()
-    found = nd.dedup_files(pipe, features="words:1", threshold=0.5)
-    writer.join()
-    assert outcome(found) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
+    if memory is None:
+        pipe = tmp_path / "docs.jsonl"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+        writer.start()
+        found = nd.dedup_files(pipe, **RECIPE)
+        writer.join()
+    else:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        found = nd.dedup_files("-", memory=memory, **RECIPE)
+        assert found.summary["search"]["passes_over_the_input"] > 1
+    assert outcome(found) == outcome(nd.dedup(texts, **RECIPE))
     assert 0 < found.summary["spooled_bytes"] < len(data) / 2
 
 
-@pytest.mark.parametrize("change", ["shorter", "other"])
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("lines", [100, 200])
+def test_a_file_that_changes_meanwhile_is_refused(lines: int, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    lines = [json.dumps({"text": text}) for text in corpus(200)]
-    path.write_text("\n".join(lines) + "\n")
+    write_corpus(path, 200)
 
     def progress(stage: str, done: int, total: int | None) -> None:
         if stage == "join" or (stage == "read" and done == total):
-            kept = lines[:100] if change == "shorter" else [json.dumps({"text": "now it is another"})] * len(lines)
-            path.write_text("\n".join(kept) + "\n")
+            path.write_text(json.dumps({"text": "another text"}) + "\n" + "{}\n" * lines)
 
     with pytest.raises(InputError) as caught:
-        nd.dedup_files(path, features="words:1", threshold=0.5, memory=SMALL, progress=progress)
+        nd.dedup_files(path, memory=SMALL, progress=progress, **RECIPE)
     assert says(caught.value, "changed", "memory")
 
 
@@ -235,7 +231,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, change: str) -
     st.lists(st.integers(1, 20), min_size=31, max_size=31),
     st.integers(1, 200),
 )
-def test_groups_of_candidates_fit_and_are_whole_families_where_these_do(
+def test_groups_of_pairs_fit_and_keep_families_together(
     given_pairs: list[tuple[int, int]], given_sizes: list[int], room: int
 ) -> None:
     pairs, sizes = np.array(given_pairs, np.int32), np.array(given_sizes)
@@ -244,59 +240,49 @@ def test_groups_of_candidates_fit_and_are_whole_families_where_these_do(
     assert set(groups.tolist()) == set(range(int(groups.max()) + 1))
     families = {item: {item} for item in range(31)}
     for left, right in given_pairs:
-        both = families[left] | families[right]
-        families |= dict.fromkeys(both, both)
+        union = families[left] | families[right]
+        families |= dict.fromkeys(union, union)
     for group in set(groups.tolist()):
-        here = pairs[groups == group]
-        assert sizes[np.unique(here)].sum() <= room or len(np.unique(here)) == 2
+        members = np.unique(pairs[groups == group])
+        assert sizes[members].sum() <= room or len(members) == 2
     for left, _ in given_pairs:
         if sizes[list(families[left])].sum() <= room:
             assert len({int(g) for g, pair in zip(groups, given_pairs, strict=True) if pair[0] in families[left]}) == 1
 
 
-def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.search.engines._DOCUMENT_BYTES", 10_000_000)
-    with pytest.raises(RecipeError) as caught:
-        nd.dedup(corpus(200), features="words:1", memory=SMALL)
-    assert says(caught.value, "memory 1,000,000", "each document", "give 2,300MB")
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
-def test_a_budget_is_refused_before_the_work(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.search.engines._DOCUMENT_BYTES", 100_000)
-    path, seen = tmp_path / f"a{suffix}", []
-    table = pa.table({"text": corpus(20_000)})
+def test_a_budget_below_the_needs_of_the_documents_is_refused_early(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.search.engines._DOCUMENT_BYTES", 1_000_000)
+    path, stages = tmp_path / f"a{suffix}", list[str]()
+    texts = write_corpus(path, 2000)
     if suffix == ".parquet":
-        pq.write_table(table, path)
-    else:
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in table["text"].to_pylist()))
+        pq.write_table(pa.table({"text": texts}), path)
     with pytest.raises(RecipeError) as caught:
-        nd.dedup_files(path, memory=10**9, progress=lambda stage, done, total: seen.append(stage))
+        nd.dedup_files(path, memory=10**9, progress=lambda stage, done, total: stages.append(stage))
     assert says(caught.value, "memory 1,000,000,000", "each document", "give 2,300MB")
-    assert bool(seen) == (suffix == ".jsonl")
+    assert bool(stages) == (suffix == ".jsonl")
 
 
-def test_blocks_of_keys_and_parts_of_the_index_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(400, seed=7)
-    plain = nd.dedup(texts, features="words:1", threshold=0.4)
-    for keys, parts in ((1, 1), (1, 256), (10**6, 2), (300, 64)):
-        monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", keys)
-        monkeypatch.setattr(bounded_join, "_MIN_PARTS", parts)
-        for room in (0, 3000):
-            monkeypatch.setattr(bounded_join, "_MIN_STORED", room)
-            again = nd.dedup(texts, features="words:1", threshold=0.4, memory=SMALL, threads=2)
-            assert outcome(again) == outcome(plain)
-            assert again.summary["search"].get("index_parts", 1) >= parts
-            assert again.summary["search"]["passes_over_the_input"] == 2
+@pytest.mark.parametrize(("keys", "parts", "room"), [(1, 1, 0), (1, 256, 3000), (10**6, 2, 0), (300, 64, 3000)])
+def test_blocks_of_keys_and_parts_of_the_index_change_nothing(
+    keys: int, parts: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = corpus(300, seed=7)
+    for name, value in (("_KEYS_AT_A_TIME", keys), ("_MIN_PARTS", parts), ("_MIN_STORED", room)):
+        monkeypatch.setattr(bounded_join, name, value)
+    again = nd.dedup(texts, memory=SMALL, threads=2, **RECIPE)
+    assert outcome(again) == outcome(nd.dedup(texts, **RECIPE))
+    assert again.summary["search"].get("index_parts", 1) >= parts
+    assert again.summary["search"]["passes_over_the_input"] == 2
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(path), str(tmp_path / "out.jsonl")], capture_output=True, text=True, check=True
-    )
+    write_corpus(path, 300)
+    done = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True)
     assert "bytes of features beyond the memory budget do not fit into" in done.stdout
     assert "set TMPDIR" in done.stdout
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
@@ -304,14 +290,14 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
 
 def test_few_open_files_are_enough(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
-    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n"
-    done = subprocess.run([sys.executable, "-c", few + FEW, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(nd.dedup_files(path, features="words:1", threshold=0.5).kept)), "2"]
+    write_corpus(path, 300)
+    done = subprocess.run([sys.executable, "-c", FEW, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(len(nd.dedup_files(path, **RECIPE).kept)), "2"]
 
 
 FEW = """
-import sys
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
 import neardup as nd
 from neardup.features import recomputed as features
 from neardup.search import bounded_join
@@ -353,36 +339,30 @@ def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch:
 
 def test_without_a_budget_half_of_the_free_memory_is_for_features(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(300)
-    plain = nd.dedup(texts, features="words:1", threshold=0.5)
+    plain = nd.dedup(texts, **RECIPE)
     monkeypatch.setattr("neardup.pipeline.pipeline.free_memory", lambda: 20_000.0)
-    again = nd.dedup(texts, features="words:1", threshold=0.5)
+    again = nd.dedup(texts, **RECIPE)
     assert outcome(again) == outcome(plain)
     assert again.summary["search"]["passes_over_the_input"] > 1
 
 
-@pytest.mark.parametrize("at_once", [1, 40, 1 << 18])
-def test_counts_of_each_size_are_read_as_they_were_written(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.features.recomputed._READ_SIZE", at_once)
-    monkeypatch.setattr("neardup.features.recomputed._TRUNCATION_STEP", at_once)
-    rng = np.random.default_rng(1)
-    blocks = [np.zeros(0, np.uint32), np.array([255, 0, 3], np.uint32), np.array([256, 1], np.uint32)]
-    blocks += [np.array([70_000, 0], np.uint32), np.zeros(5, np.uint32)]
-    items = [rng.integers(0, 1 << 62, int(lengths.sum()), dtype=np.uint64) for lengths in blocks]
+@pytest.mark.parametrize("read_size", [1, 40, 1 << 18])
+def test_a_part_file_returns_the_items_that_were_added(read_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recomputed, "_READ_SIZE", read_size)
+    monkeypatch.setattr(recomputed, "_TRUNCATION_STEP", read_size)
+    # Lengths below 256 take a byte each.
+    blocks = [np.array(lengths, np.uint32) for lengths in ([], [255, 0, 3], [256, 1], [70_000, 0], [0] * 5)]
+    items = [np.arange(lengths.sum(), dtype=np.uint64) + n for n, lengths in enumerate(blocks)]
+    firsts = [0, 0, 3, 5, 7]
     with PartFile(np.uint64, runtime.Memory()) as part:
-        for lengths, of_them in zip(blocks, items, strict=True):
-            part.add(lengths, of_them)
-        begin = 0
-        for (first, lengths, of_them), *known in zip(part, blocks, items, strict=True):
-            assert first == begin
+        for lengths, of_block in zip(blocks, items, strict=True):
+            part.add(lengths, of_block)
+        forwards, whole, backwards = list(part), part.read_all(), list(part.blocks_from_last())
+    for found in (forwards, backwards[::-1]):
+        assert [first for first, _, _ in found] == firsts
+        for (_, lengths, of_block), *added in zip(found, blocks, items, strict=True):
             assert lengths.dtype == np.uint32
-            np.testing.assert_array_equal(lengths, known[0])
-            np.testing.assert_array_equal(of_them, known[1])
-            begin += len(lengths)
-        found = part.read_all()
-        for (first, lengths, of_them), *known in zip(part.blocks_from_last(), blocks[::-1], items[::-1], strict=True):
-            begin -= len(lengths)
-            assert first == begin
-            np.testing.assert_array_equal(lengths, known[0])
-            np.testing.assert_array_equal(of_them, known[1])
-    np.testing.assert_array_equal(found[0], np.concatenate(blocks))
-    np.testing.assert_array_equal(found[1], np.concatenate(items))
+            np.testing.assert_array_equal(lengths, added[0])
+            np.testing.assert_array_equal(of_block, added[1])
+    np.testing.assert_array_equal(whole[0], np.concatenate(blocks))
+    np.testing.assert_array_equal(whole[1], np.concatenate(items))

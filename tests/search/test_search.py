@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import naive
 import naive_features
 import pyarrow as pa
 import pytest
+from compared import edited_texts, keepers_of, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
@@ -19,7 +18,6 @@ from sentences import says
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.features import reading
 from neardup.features.extraction import extract_features
 from neardup.features.reading import gather_statistics
 from neardup.recipe import Recipe
@@ -30,31 +28,17 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max
 Vector = Mapping[Any, float]
 
 
-def corpus(count: int, seed: int = 6, words: int = 60) -> list[str]:
-    rng = random.Random(seed)
-    # Some words are frequent, as in texts.
-    vocabulary = [f"w{min(rng.randrange(words), rng.randrange(words))}" for _ in range(4 * words)]
-    texts: list[str] = []
-    for _ in range(count):
-        if texts and rng.random() < 0.6:
-            chosen = rng.choice(texts).split()
-            for _ in range(rng.choice([0, 1, 1, 2, 4])):
-                if chosen:
-                    chosen[rng.randrange(len(chosen))] = rng.choice(vocabulary)
-        else:
-            chosen = rng.choices(vocabulary, k=rng.choice([0, 1, 3, 10, 40]))
-        texts.append(" ".join(chosen))
-    return texts
+def frequent_words(count: int) -> list[str]:
+    """Words of which some are frequent, as in texts."""
+    rng = random.Random(6)
+    return [f"w{min(rng.randrange(count), rng.randrange(count))}" for _ in range(4 * count)]
 
 
-def found_by(result: nd.Result) -> dict[tuple[int, int], float]:
-    listed = [(p.left, p.right, p.similarity) for p in result.pairs]
-    assert listed == sorted(listed)
-    assert len(listed) == len(result.pairs)
-    return {(left, right): similarity for left, right, similarity in listed}
+def corpus(count: int) -> list[str]:
+    return edited_texts(random.Random(6), count, frequent_words(60), sizes=(0, 1, 3, 10, 40), edits=(0, 1, 1, 2, 4))
 
 
-def pairs_of(count: int, pair: Callable[[int, int], float | None]) -> dict[tuple[int, int], float]:
+def pairs_by(count: int, pair: Callable[[int, int], float | None]) -> dict[tuple[int, int], float]:
     """All pairs of so many documents for which ``pair`` has a similarity."""
     found = {}
     for i in range(count):
@@ -75,27 +59,24 @@ def simhashes(texts: Sequence[str], recipe: Recipe) -> list[int | None]:
 
 def by_hamming(hashes: Sequence[int | None], k: int) -> dict[tuple[int, int], float]:
     def pair(i: int, j: int) -> float | None:
-        one, other = hashes[i], hashes[j]
-        if one is None or other is None or naive.hamming(one, other) > k:
+        left, right = hashes[i], hashes[j]
+        if left is None or right is None or naive.hamming(left, right) > k:
             return None
-        return 1 - naive.hamming(one, other) / 64
+        return 1 - naive.hamming(left, right) / 64
 
-    return pairs_of(len(hashes), pair)
+    return pairs_by(len(hashes), pair)
 
 
-@pytest.mark.parametrize("weights", ["", "tf", "idf", "tfidf"])
-@pytest.mark.parametrize("k", [0, 3, 10])
+@pytest.mark.parametrize(("weights", "k"), [("", 0), ("tf", 3), ("idf", 10), ("tfidf", 3)])
 def test_hamming_pairs_are_those_of_all_simhashes(weights: str, k: int) -> None:
     texts = corpus(250)
     recipe = Recipe(features="words:1", weights=weights, signature="simhash", measure="hamming", threshold=k)
-    result = nd.dedup(texts, recipe=recipe, threads=1)
+    result = nd.dedup(texts, recipe=recipe, threads=3)
     expected = by_hamming(simhashes(texts, recipe), k)
-    assert found_by(result) == expected
+    assert pairs_of(result) == expected
     assert len({value for value in expected.values() if value < 1}) > min(k, 1) - 1
-    dropped = naive.keepers(len(texts), expected, range(len(texts)))
-    assert {d.id: (d.keeper, d.similarity) for d in result.dropped} == dropped
+    assert keepers_of(result) == naive.keepers(len(texts), expected, range(len(texts)))
     assert result.summary["undecidable"] == texts.count("")
-    assert found_by(nd.dedup(texts, recipe=recipe, threads=3)) == expected
 
 
 def vectors(texts: Sequence[str], recipe: Recipe) -> list[Vector]:
@@ -122,7 +103,7 @@ def by_formula(weighted: Sequence[Vector], name: str, t: float, margin: float) -
             return 1 / (1 + value) if value <= t - margin else None
         return value if value >= t + margin else None
 
-    return pairs_of(len(weighted), pair)
+    return pairs_by(len(weighted), pair)
 
 
 WEIGHTED = ["cosine", "dice", "extended_jaccard", "euclidean", "weighted_jaccard"]
@@ -130,13 +111,13 @@ WEIGHTED = ["cosine", "dice", "extended_jaccard", "euclidean", "weighted_jaccard
 
 def check_weighted(texts: list[str], recipe: Recipe, threads: int = 1) -> dict[tuple[int, int], float]:
     result = nd.dedup(texts, recipe=recipe, threads=threads)
-    found = found_by(result)
+    found = pairs_of(result)
     weighted = vectors(texts, recipe)
-    # Rounding to fixed point moves a weight by 2**-17; what is as close to the threshold as that may go either way.
+    # Rounding to fixed point moves a weight by 2**-17: pairs as close to the threshold as that may go either way.
     sure = by_formula(weighted, recipe.measure, recipe.threshold, 1e-3)
     possible = by_formula(weighted, recipe.measure, recipe.threshold, -1e-3)
     assert sure.keys() <= found.keys() <= possible.keys()
-    # Two that are the same differ by a root of rounding errors at most.
+    # Equal vectors differ by a root of rounding errors at most.
     assert found == pytest.approx(
         {pair: possible[pair] for pair in found}, abs=1e-3 if "idf" in recipe.weights else 1e-9
     )
@@ -144,8 +125,7 @@ def check_weighted(texts: list[str], recipe: Recipe, threads: int = 1) -> dict[t
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize("weights", ["tf", "idf", "tfidf"])
-@pytest.mark.parametrize("clip", ["", "df:2:0.3"])
+@pytest.mark.parametrize(("weights", "clip"), [("tf", ""), ("idf", ""), ("tfidf", ""), ("tfidf", "df:2:0.3")])
 def test_weighted_pairs_are_those_of_the_formula(name: str, weights: str, clip: str) -> None:
     threshold = 6.5 if name == "euclidean" else 0.6
     recipe = Recipe(features="words:1", weights=weights, clip=clip, measure=name, threshold=threshold)
@@ -164,82 +144,30 @@ def test_weighted_pairs_of_any_texts(texts: list[str], name: str, weights: str, 
     check_weighted(texts, Recipe(features=features, weights=weights, measure=name, threshold=t))
 
 
-@pytest.mark.parametrize("threshold", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
-@pytest.mark.parametrize("features", ["words:1", "words:1:multiset"])
-def test_euclidean_pairs_of_sets(features: str, threshold: float) -> None:
-    texts = corpus(200)
-    result = nd.dedup(texts, features=features, measure="euclidean", threshold=threshold)
-    bags: list[Counter[Any]] = [Counter(naive_features.features(text, features, "words")) for text in texts]
-    sets = [frozenset(bag) for bag in bags]
-    expected = naive.all_pairs(sets, "euclidean", Fraction(str(threshold)))
-    assert found_by(result) == expected
-    assert len(expected) > 10
-    for i, j in expected:
-        assert len(sets[i] ^ sets[j]) <= threshold**2
-
-
-DISTANCES: list[tuple[dict[str, Any], list[float]]] = [
-    ({"features": "words:1", "measure": "euclidean"}, [3.0, 2.5, 1.7320, 1.0, 0.5]),
-    ({"features": "words:1", "weights": "tf", "measure": "euclidean"}, [4.0, 3.0, 2.4495, 2.4494, 1.0, 0.5]),
-    ({"features": "words:1", "weights": "tfidf", "measure": "euclidean"}, [9.0, 6.0, 3.3, 0.5]),
-    ({"features": "words:1", "signature": "simhash", "measure": "hamming"}, [12, 7, 3, 1, 0]),
+LOOSE: list[tuple[dict[str, Any], list[float]]] = [
+    ({"measure": "euclidean"}, [3.0, 2.5, 1.7320, 1.0, 0.5]),
+    ({"weights": "tf", "measure": "euclidean"}, [4.0, 3.0, 2.4495, 2.4494, 1.0, 0.5]),
+    ({"weights": "tfidf", "measure": "euclidean"}, [9.0, 6.0, 3.3, 0.5]),
+    ({"signature": "simhash", "measure": "hamming"}, [12, 7, 3, 1, 0]),
+    *(({"weights": "tfidf", "measure": name}, [0.3, 0.5, 0.77, 1.0]) for name in WEIGHTED if name != "euclidean"),
 ]
 
 
-@pytest.mark.parametrize(("choices", "thresholds"), DISTANCES, ids=[str(choices) for choices, _ in DISTANCES])
-def test_stricter_is_less_for_a_distance(choices: dict[str, Any], thresholds: list[float]) -> None:
-    texts = corpus(150)
+@pytest.mark.parametrize(("choices", "thresholds"), LOOSE, ids=[" ".join(choices.values()) for choices, _ in LOOSE])
+def test_a_stricter_threshold_of_a_result_equals_another_run(choices: dict[str, Any], thresholds: list[float]) -> None:
+    texts, choices = corpus(150), {"features": "words:1"} | choices
     loose = nd.dedup(texts, threshold=thresholds[0], **choices)
     sizes = []
     for threshold in thresholds:
         again, narrowed = nd.dedup(texts, threshold=threshold, **choices), loose.at(threshold)
-        assert found_by(narrowed) == found_by(again)
-        assert narrowed.kept == again.kept
-        assert narrowed.families == again.families
+        assert pairs_of(narrowed) == pairs_of(again)
+        assert (narrowed.kept, narrowed.families) == (again.kept, again.families)
         assert narrowed.summary["fingerprint"] == again.summary["fingerprint"]
         sizes.append(len(narrowed.pairs))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) >= 3
-    strict = loose.at(thresholds[1])
-    asked = thresholds[0]
+    relation = "above" if choices["measure"] in ("euclidean", "hamming") else "below"
     with pytest.raises(RecipeError) as refused:
-        strict.at(asked)
-    assert says(refused.value, f"threshold {asked} is above", f"run's {thresholds[1]}:", "unknown")
-    assert str(refused.value).endswith(f"run again with threshold={asked}")
-
-
-@pytest.mark.parametrize("name", WEIGHTED[:3] + WEIGHTED[4:])
-def test_a_stricter_threshold_of_weights_equals_another_run(name: str) -> None:
-    texts = corpus(150)
-    choices: dict[str, Any] = {"features": "words:1", "weights": "tfidf", "measure": name}
-    loose = nd.dedup(texts, threshold=0.3, **choices)
-    for threshold in (0.3, 0.5, 0.77, 1.0):
-        again = nd.dedup(texts, threshold=threshold, **choices)
-        assert found_by(loose.at(threshold)) == found_by(again)
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"weights": "tfidf", "measure": "cosine", "threshold": 0.6},
-        {"weights": "idf", "measure": "weighted_jaccard", "threshold": 0.5},
-        {"features": "terms:5", "weights": "tfidf", "measure": "euclidean", "threshold": 5},
-        {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
-        {"signature": "simhash", "weights": "tfidf", "measure": "hamming", "threshold": 6},
-        {"search": "lsh", "threshold": 0.5},
-        {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
-        {"second_step": "edit >= 0.6", "threshold": 0.3},
-    ],
-    ids=lambda choices: " ".join(map(str, choices.values())),
-)
-def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(200)
-    choices = {"features": "words:1"} | choices
-    once = nd.dedup(texts, threads=1, **choices)
-    monkeypatch.setattr(reading, "_PIECE", 50)
-    for threads, memory in [(2, None), (3, 1_000_000), (1, 1_000_000)]:
-        again = nd.dedup(texts, threads=threads, memory=memory, **choices)
-        assert found_by(again) == found_by(once)
-        assert again.kept == once.kept
-        assert again.summary["undecidable"] == once.summary["undecidable"]
-    assert len(once.pairs) > 0
+        loose.at(thresholds[1]).at(thresholds[0])
+    assert says(refused.value, f"threshold {thresholds[0]} is {relation}", f"run's {thresholds[1]}:", "unknown")
+    assert str(refused.value).endswith(f"run again with threshold={thresholds[0]}")

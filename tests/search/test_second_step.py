@@ -12,6 +12,7 @@ import naive
 import naive_features
 import numpy as np
 import pytest
+from compared import PairsByPlace, keepers_of, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
@@ -22,7 +23,7 @@ from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.search import engines
-from neardup.search import second_step as verify
+from neardup.search import second_step as second_step_module
 from neardup.search.second_step import edit_counts
 
 WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
@@ -48,45 +49,38 @@ def corpus(count: int, seed: int = 4) -> list[str]:
     return texts
 
 
-def features_of(text: str, features: str, normalizer: str = "") -> set[Any]:
-    recipe = Recipe(features=features, normalize=normalizer)
+Step = tuple[str, str, Fraction]
+
+
+def features_of(text: str, features: str) -> set[Any]:
+    recipe = Recipe(features=features)
     return set(naive_features.features(text, recipe.features, recipe.normalize))
 
 
-def passes(left: str, right: str, measure: str, t: Fraction, features: str) -> float | None:
-    """The similarity of two texts if it reaches t."""
+def similarity(left: str, right: str, step: Step) -> float | None:
+    """The similarity of two texts if it reaches the threshold of a step: measure, features, threshold."""
+    measure, features, t = step
     if measure == "edit":
         longer = max(len(left), len(right))
         o = longer - naive.levenshtein(left, right)
         return o / longer if o > 0 and Fraction(o, longer) >= t else None
-    one, other = features_of(left, features), features_of(right, features)
-    o, a, b = len(one & other), len(one), len(other)
+    f, g = features_of(left, features), features_of(right, features)
+    o, a, b = len(f & g), len(f), len(g)
     return naive.similarity(measure, o, a, b) if naive.reaches(measure, o, a, b, t) else None
 
 
-def plain(
-    texts: Sequence[str], first: tuple[str, str, Fraction], second: tuple[str, str, Fraction]
-) -> dict[tuple[int, int], float]:
+def naive_pairs(texts: Sequence[str], first: Step, second: Step) -> PairsByPlace:
     """All pairs that pass both steps; byte-equal texts with features match whatever the steps say."""
     found = {}
-    for j in range(len(texts)):
-        for i in range(j):
-            if not features_of(texts[i], first[1]) or not features_of(texts[j], first[1]):
-                continue
-            if texts[i] == texts[j]:
-                found[i, j] = 1.0
-            elif passes(texts[i], texts[j], first[0], first[2], first[1]) is not None:
-                value = passes(texts[i], texts[j], second[0], second[2], second[1])
+    for j, right in enumerate(texts):
+        for i, left in enumerate(texts[:j]):
+            if features_of(left, first[1]) and features_of(right, first[1]):
+                value = 1.0 if left == right else None
+                if value is None and similarity(left, right, first) is not None:
+                    value = similarity(left, right, second)
                 if value is not None:
                     found[i, j] = value
     return found
-
-
-def found_by(result: nd.Result) -> dict[tuple[int, int], float]:
-    listed = [(p.left, p.right, p.similarity) for p in result.pairs]
-    assert listed == sorted(listed)
-    assert len(listed) == len(result.pairs)
-    return {(left, right): similarity for left, right, similarity in listed}
 
 
 STEPS = [
@@ -102,45 +96,40 @@ STEPS = [
 
 
 @given(TEXTS, st.sampled_from(STEPS), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 3))
-def test_pairs_pass_both_steps(
-    texts: list[str], step: tuple[str, tuple[str, str, Fraction]], threshold: float, threads: int
-) -> None:
+def test_pairs_pass_both_steps(texts: list[str], step: tuple[str, Step], threshold: float, threads: int) -> None:
     result = nd.dedup(texts, features="words:1", threshold=threshold, second_step=step[0], threads=threads)
-    expected = plain(texts, ("jaccard", "words:1", Fraction(str(threshold))), step[1])
-    assert found_by(result) == pytest.approx(expected)
-    assert found_by(result).keys() == expected.keys()
+    expected = naive_pairs(texts, ("jaccard", "words:1", Fraction(str(threshold))), step[1])
+    assert pairs_of(result) == pytest.approx(expected)
+    assert pairs_of(result).keys() == expected.keys()
 
 
-@pytest.mark.parametrize(("then", "step"), STEPS)
-def test_a_larger_corpus_passes_both_steps(
-    then: str, step: tuple[str, str, Fraction], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = corpus(70)
-    expected = plain(texts, ("jaccard", "words:1", Fraction(3, 10)), step)
-    result = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=1)
-    assert found_by(result) == pytest.approx(expected)
-    dropped = naive.keepers(len(texts), found_by(result), range(len(texts)))
-    assert {d.id: (d.keeper, d.similarity) for d in result.dropped} == dropped
-    monkeypatch.setattr(verify, "_PAIRS_AT_A_TIME", 7)
-    again = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=2)
-    assert found_by(again) == found_by(result)
+@pytest.mark.parametrize(("second_step", "step"), STEPS)
+def test_a_larger_corpus_passes_both_steps(second_step: str, step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(60)
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": second_step}
+    result = nd.dedup(texts, threads=1, **choices)
+    assert pairs_of(result) == pytest.approx(naive_pairs(texts, ("jaccard", "words:1", Fraction(3, 10)), step))
+    assert keepers_of(result) == naive.keepers(len(texts), pairs_of(result), range(len(texts)))
+    monkeypatch.setattr(second_step_module, "_PAIRS_AT_A_TIME", 7)
+    again = nd.dedup(texts, threads=2, **choices)
+    assert pairs_of(again) == pairs_of(result)
     assert again.families == result.families
     assert result.summary["search"]["first_step_pairs"] >= result.summary["search"]["pairs"]
 
 
 @given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), st.sampled_from([0.1, 0.5, 0.9]))
-def test_edit_counts_are_those_of_the_table_of_prefixes(pairs: list[tuple[str, str]], least: float) -> None:
+def test_edit_counts_are_those_of_the_table_of_prefixes(pairs: list[tuple[str, str]], cutoff: float) -> None:
     pairs = [(left, right) for left, right in pairs if left or right]
-    found = edit_counts([left for left, _ in pairs], [right for _, right in pairs], least)
+    found = edit_counts([left for left, _ in pairs], [right for _, right in pairs], cutoff)
     for (left, right), (o, a, b) in zip(pairs, found.tolist(), strict=True):
         longer = max(len(left), len(right))
         same = longer - naive.levenshtein(left, right)
         assert a == b == longer
-        assert o == same or (o == 0 and same < least * longer)
+        assert o == same or (o == 0 and same < cutoff * longer)
 
 
-def test_at_exactly_the_threshold_texts_match() -> None:
-    # Ten characters, one or two of them others; three in ten are not 7 / 10 in floating point, but here they are.
+def test_texts_at_exactly_the_threshold_match() -> None:
+    # Of ten characters, some are replaced; 1 - 3 / 10 is not 7 / 10 in floating point, but here it is.
     base = "abcdefghij"
     for changed, threshold, match in [(1, 0.9, True), (2, 0.8, True), (3, 0.7, True), (3, 0.71, False), (4, 0.6, True)]:
         other = "x" * changed + base[changed:]
@@ -148,14 +137,14 @@ def test_at_exactly_the_threshold_texts_match() -> None:
         assert len(result.pairs) == match, (changed, threshold)
 
 
-def test_equal_features_are_no_equal_texts() -> None:
+def test_texts_with_equal_features_are_judged_as_pairs() -> None:
     texts = ["fox dog", "Fox, Dog!", "FOX DOG", "fox dog", "fox... dog", "Fox, Dog!", ""]
     one_step = nd.dedup(texts, features="words:1", threshold=1.0)
     assert len(one_step.pairs) == 15
     strict = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 1")
-    assert found_by(strict) == {(0, 3): 1.0, (1, 5): 1.0}
+    assert pairs_of(strict) == {(0, 3): 1.0, (1, 5): 1.0}
     loose = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 0.7")
-    assert found_by(loose) == {
+    assert pairs_of(loose) == {
         (0, 3): 1.0,
         (1, 5): 1.0,
         (0, 4): 0.7,
@@ -165,7 +154,7 @@ def test_equal_features_are_no_equal_texts() -> None:
     assert strict.summary["exact_copies"] == 2
 
 
-def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_step_measures_all_pairs_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(150)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}
     every = nd.dedup(texts, **choices)
@@ -173,7 +162,7 @@ def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) ->
     assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
     again = nd.dedup(texts, pairs_per_document=0, **choices)
     assert again.summary["all_pairs"]
-    assert found_by(again) == found_by(every)
+    assert pairs_of(again) == pairs_of(every)
 
 
 class Toy:
@@ -189,14 +178,13 @@ def cosine(left: str, right: str) -> float:
     return sum(x * y for x, y in zip(f, g, strict=True)) / norms if norms else 0.0
 
 
-def by_cosine(texts: Sequence[str], t: float) -> dict[tuple[int, int], float]:
+def by_cosine(texts: Sequence[str], t: float) -> PairsByPlace:
     found = {}
-    for j in range(len(texts)):
-        for i in range(j):
-            if texts[i] and texts[i] == texts[j]:
-                found[i, j] = 1.0
-            elif cosine(texts[i], texts[j]) >= t:
-                found[i, j] = cosine(texts[i], texts[j])
+    for j, right in enumerate(texts):
+        for i, left in enumerate(texts[:j]):
+            value = 1.0 if left and left == right else cosine(left, right)
+            if value >= t:
+                found[i, j] = value
     return found
 
 
@@ -204,7 +192,7 @@ def by_cosine(texts: Sequence[str], t: float) -> dict[tuple[int, int], float]:
 def test_semantic_pairs_are_those_of_all_cosines(texts: list[str], threshold: float) -> None:
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
     result = run(corpus, Recipe(measure="semantic", threshold=threshold), encoder=Toy())
-    assert found_by(result) == pytest.approx(by_cosine(texts, threshold), abs=2e-9)
+    assert pairs_of(result) == pytest.approx(by_cosine(texts, threshold), abs=2e-9)
 
 
 def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
@@ -216,25 +204,24 @@ def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
     texts = ["one", "two", "three"]
     for threshold in (1 / 3, 0.333333333, 2 / 3, 0.666666667, 8 / 9, 0.888888889):
         first = nd.dedup(texts, measure="semantic", threshold=threshold, encoder=Thirds())
-        assert found_by(first.at(threshold)) == found_by(first)
+        assert pairs_of(first.at(threshold)) == pairs_of(first)
         second = nd.dedup(
             ["a one", "a two", "a three"], features="words:1", threshold=0.1, second_step=f"semantic >= {threshold}",
             encoder=Thirds(),
         )  # fmt: skip
-        assert found_by(second) == found_by(first)
+        assert pairs_of(second) == pairs_of(first)
     assert len(nd.dedup(texts, measure="semantic", threshold=0.333333333, encoder=Thirds()).pairs) == 3
 
 
 def test_semantic_as_second_step_is_a_cosine() -> None:
-    texts = corpus(100)
+    texts, first = corpus(80), ("jaccard", "words:1", Fraction(3, 10))
     result = nd.dedup(texts, features="words:1", threshold=0.3, second_step="semantic >= 0.917", encoder=Toy())
     expected = {
-        pair: value
-        for pair, value in by_cosine(texts, 0.917).items()
-        if texts[pair[0]] == texts[pair[1]]
-        or passes(texts[pair[0]], texts[pair[1]], "jaccard", Fraction(3, 10), "words:1") is not None
+        (i, j): value
+        for (i, j), value in by_cosine(texts, 0.917).items()
+        if texts[i] == texts[j] or similarity(texts[i], texts[j], first) is not None
     }
-    assert found_by(result) == pytest.approx(expected, abs=2e-9)
+    assert pairs_of(result) == pytest.approx(expected, abs=2e-9)
 
 
 class Wrong:

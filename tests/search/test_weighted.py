@@ -6,9 +6,10 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
+import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
 
@@ -19,7 +20,6 @@ from neardup.search.weighted import WEIGHTED_MEASURES, WeightedPairs, weighted_j
 
 Vector = dict[int, int]
 Found = dict[tuple[int, int], tuple[int, int, int]]
-LARGEST_SQUARE = 1 << 61
 
 
 def stored(documents: Sequence[Vector]) -> Vectors:
@@ -40,47 +40,32 @@ def listed(result: WeightedPairs | None) -> Found:
     return {pair: (o, a, b) for pair, (o, a, b) in zip(pairs, result.counts.tolist(), strict=True)}
 
 
-def counts(measure: str, f: Vector, g: Vector) -> tuple[int, int, int]:
-    if measure == "weighted_jaccard":
-        return sum(min(f[x], g[x]) for x in f.keys() & g.keys()), sum(f.values()), sum(g.values())
-    return sum(f[x] * g[x] for x in f.keys() & g.keys()), sum(x * x for x in f.values()), sum(x * x for x in g.values())
-
-
-def square_or_value(measure: str, o: int, a: int, b: int) -> Fraction:
+def exact_value(measure: str, o: int, a: int, b: int) -> Fraction:
     """The measure of a pair; the square of cosine and euclidean."""
-    if measure == "cosine":
-        return Fraction(o * o, a * b)
-    if measure == "dice":
-        return Fraction(2 * o, a + b)
-    if measure == "euclidean":
-        return Fraction(a + b - 2 * o)
-    return Fraction(o, a + b - o)
+    return {
+        "cosine": lambda: Fraction(o * o, a * b),
+        "dice": lambda: Fraction(2 * o, a + b),
+        "euclidean": lambda: Fraction(a + b - 2 * o),
+    }.get(measure, lambda: Fraction(o, a + b - o))()
 
 
 def naive_join(documents: Sequence[Vector], measure: str, threshold: Fraction) -> Found:
     found = {}
     for right, g in enumerate(documents):
         for left in range(right):
-            o, a, b = counts(measure, documents[left], g)
-            if o == 0:
-                continue
-            value = square_or_value(measure, o, a, b)
-            if measure == "euclidean":
-                matches = value <= threshold
-            else:
-                matches = value >= (threshold**2 if measure == "cosine" else threshold)
-            if matches:
-                found[left, right] = o, a, b
+            counts = naive.vector_counts(measure, documents[left], g)
+            if counts[0]:
+                value = exact_value(measure, *counts)
+                if value <= threshold if measure == "euclidean" else value >= threshold ** (1 + (measure == "cosine")):
+                    found[left, right] = counts
     return found
-
-
-def fits(vector: Vector) -> bool:
-    return sum(weight * weight for weight in vector.values()) < LARGEST_SQUARE
 
 
 weights = st.one_of(st.integers(1, 4), st.integers(1, 1000), st.integers(2**28, 2**29), st.integers(2**30 - 9, 2**30))
 features = st.one_of(st.integers(1, 8), st.integers(2**64 - 3, 2**64 - 1))
-vectors = st.dictionaries(features, weights, max_size=7).filter(fits)
+vectors = st.dictionaries(features, weights, max_size=7).filter(
+    lambda vector: sum(weight * weight for weight in vector.values()) < 1 << 61
+)
 collections = st.lists(vectors, max_size=12)
 thresholds = st.one_of(st.fractions(Fraction(1, 20), 1, max_denominator=1000), st.sampled_from([Fraction(1, 20), 1]))
 
@@ -102,12 +87,8 @@ def test_all_pairs_that_reach_a_threshold_are_found_and_no_others(
 def test_a_pair_at_exactly_the_threshold_matches_and_one_just_below_does_not(
     documents: list[Vector], measure: str, data: st.DataObject
 ) -> None:
-    values = set()
-    for right, g in enumerate(documents):
-        for left in range(right):
-            o, a, b = counts(measure, documents[left], g)
-            if o and measure != "cosine":
-                values.add(square_or_value(measure, o, a, b))
+    pairs = naive_join(documents, measure, Fraction(1 << 80 if measure == "euclidean" else 0))
+    values = {exact_value(measure, *counts) for counts in pairs.values() if measure != "cosine"}
     if not values:
         return
     at = data.draw(st.sampled_from(sorted(values)))
@@ -119,7 +100,6 @@ def test_a_pair_at_exactly_the_threshold_matches_and_one_just_below_does_not(
             )
 
 
-@settings(max_examples=30)
 @given(st.lists(vectors, min_size=2, max_size=12), st.integers(1, 20), st.integers(1, 20))
 def test_a_cosine_at_exactly_the_threshold_matches(documents: list[Vector], p: int, q: int) -> None:
     """Vectors of whole length, such as (3, 4) and (1, 2, 2), have cosines that are fractions."""
@@ -130,23 +110,19 @@ def test_a_cosine_at_exactly_the_threshold_matches(documents: list[Vector], p: i
         )
 
 
-def texts_like(seed: int, count: int) -> list[Vector]:
-    """Documents with a few frequent and many rare features, some of them changed copies of others."""
-    generator = random.Random(seed)
+def edited_vectors(seed: int, count: int) -> list[Vector]:
+    """Vectors with a few frequent and many rare features, some of them changed copies of others."""
+    rng = random.Random(seed)
     documents: list[Vector] = []
     for _ in range(count):
-        if documents and generator.random() < 0.4:
-            vector = dict(generator.choice(documents))
-            for feature in generator.sample(sorted(vector), min(len(vector), generator.randint(0, 6))):
-                if generator.random() < 0.5:
-                    del vector[feature]
-                else:
-                    vector[feature] = max(1, vector[feature] * generator.randint(1, 4) // 2)
-        else:
-            vector = {}
-        for _ in range(generator.randint(0, 5) if vector else generator.randint(1, 40)):
-            feature = int(2000 ** generator.random()) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
-            vector[feature] = generator.randint(1, 1 + int(2000 / (1 + len(vector))))
+        vector = dict(rng.choice(documents)) if documents and rng.random() < 0.4 else {}
+        for feature in rng.sample(sorted(vector), min(len(vector), rng.randint(0, 6))):
+            vector[feature] = vector[feature] * rng.randint(0, 4) // 2
+            if not vector[feature]:
+                del vector[feature]
+        for _ in range(rng.randint(0, 5) if vector else rng.randint(1, 40)):
+            feature = int(2000 ** rng.random()) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
+            vector[feature] = rng.randint(1, 1 + int(2000 / (1 + len(vector))))
         documents.append(vector)
     return documents
 
@@ -163,39 +139,40 @@ def texts_like(seed: int, count: int) -> list[Vector]:
         ("euclidean", Fraction(500**2)),
     ],
 )
-def test_many_documents(measure: str, threshold: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = texts_like(7, 160)
+def test_threads_pieces_and_capacities_change_nothing(
+    measure: str, threshold: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = edited_vectors(7, 160)
     expected = naive_join(documents, measure, threshold)
     assert len(expected) > 10
-    one = weighted_join(stored(documents), measure, threshold)
-    assert listed(one) == expected
-    assert one is not None
-    assert one.statistics["index_entries"] <= sum(map(len, documents))
-    assert one.statistics["verified"] <= one.statistics["candidates"]
+    first = weighted_join(stored(documents), measure, threshold)
     monkeypatch.setattr(weighted, "_PIECE", 37)
     monkeypatch.setattr(weighted, "_CAPACITY", 1)
-    two = weighted_join(stored(documents), measure, threshold, threads=2)
-    assert listed(two) == expected
-    assert two is not None
-    assert two.statistics == one.statistics
+    second = weighted_join(stored(documents), measure, threshold, threads=2)
+    assert listed(first) == listed(second) == expected
+    assert first is not None
+    assert second is not None
+    assert first.statistics == second.statistics
+    assert first.statistics["index_entries"] <= sum(map(len, documents))
+    assert first.statistics["verified"] <= first.statistics["candidates"]
 
 
-def test_a_limit_of_pairs_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_stops_at_a_limit_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted, "_PIECE", 16)
-    documents = texts_like(3, 100)
-    pairs = len(naive_join(documents, "cosine", Fraction(1, 2)))
-    done: list[tuple[int, int]] = []
+    documents = stored(edited_vectors(3, 100))
+    pairs = len(listed(weighted_join(documents, "cosine", Fraction(1, 2))))
+    reports: list[tuple[int, int]] = []
     found = weighted_join(
-        stored(documents), "cosine", Fraction(1, 2), max_pairs=pairs, progress=lambda *at: done.append(at)
+        documents, "cosine", Fraction(1, 2), max_pairs=pairs, progress=lambda *report: reports.append(report)
     )
     assert len(listed(found)) == pairs
-    assert done[-1] == (100, 100)
-    assert done == sorted(done)
-    for most in (0, 1, pairs - 1):
-        assert weighted_join(stored(documents), "cosine", Fraction(1, 2), max_pairs=most, threads=2) is None
+    assert reports == sorted(reports)
+    assert reports[-1] == (100, 100)
+    for limit in (0, pairs - 1):
+        assert weighted_join(documents, "cosine", Fraction(1, 2), max_pairs=limit, threads=2) is None
 
 
-def test_what_cannot_be_joined_is_said() -> None:
+def test_wrong_measures_thresholds_and_weights_are_refused() -> None:
     documents = stored([{1: 1}, {1: 2}])
     with pytest.raises(RecipeError) as caught:
         weighted_join(documents, "overlap", Fraction(1, 2))

@@ -60,13 +60,13 @@ def problem(reply: httpx.Response, status: int, sentence: str = "") -> dict[str,
 def texts(count: int, seed: int = 0) -> list[str]:
     """Texts of which every third or so repeats an earlier one, some with a word more."""
     dice = random.Random(seed)
-    made: list[str] = []
+    client: list[str] = []
     for _ in range(count):
-        if made and dice.random() < 0.35:
-            made.append(dice.choice(made) + dice.choice(["", " again"]))
+        if client and dice.random() < 0.35:
+            client.append(dice.choice(client) + dice.choice(["", " again"]))
         else:
-            made.append(" ".join(dice.choice(WORDS) + str(dice.randrange(90)) for _ in range(30)))
-    return made
+            client.append(" ".join(dice.choice(WORDS) + str(dice.randrange(90)) for _ in range(30)))
+    return client
 
 
 class Process:

@@ -21,16 +21,16 @@ from neardup.service.guard import Tokens
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with served(tmp_path_factory.mktemp("client")) as made:
-        yield made
+    with served(tmp_path_factory.mktemp("client")) as service_client:
+        yield service_client
 
 
 @pytest.fixture
 def client(service: httpx.Client, request: pytest.FixtureRequest) -> Iterator[nd.Client]:
     name = f"t{abs(hash(request.node.name))}"
     service.put(f"/v1/indexes/{name}", json={"window": "endless"}).raise_for_status()
-    with nd.Client(str(service.base_url), index=name) as made:
-        yield made
+    with nd.Client(str(service.base_url), index=name) as service_client:
+        yield service_client
 
 
 def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
@@ -39,10 +39,10 @@ def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
         assert client.check(stream[:1]) == index.check(stream[:1])
         assert client.add(stream[0]) == index.add(stream[0])
         assert client.add_many(stream[1:]) == index.add_many(stream[1:])
-        again = nd.Document("new", f"{stream[-1].text} again", 2e9)
-        assert client.check([again]) == index.check([again])
-        assert client.query(again) == index.query(again)
-        assert client.query(again.text, 3) == index.query(again.text, 3)
+        changed = nd.Document("new", f"{stream[-1].text} again", 2e9)
+        assert client.check([changed]) == index.check([changed])
+        assert client.query(changed) == index.query(changed)
+        assert client.query(changed.text, 3) == index.query(changed.text, 3)
         for one in stream:
             assert client.verdict_of(one.id) == index.verdict_of(one.id)
         assert client.verdict_of("nobody") is None
@@ -96,8 +96,8 @@ def test_missing_tokens_and_indexes_are_errors(tmp_path: Path) -> None:
         address = str(service.base_url)
         with nd.Client(address) as stranger, pytest.raises(InputError, match="has no token"):
             stranger.add(nd.Document("a", FOX))
-        with nd.Client(address, token="w" * 20) as known:
-            assert known.add(nd.Document("a", FOX)).kind == "original"
+        with nd.Client(address, token="w" * 20) as other_client:
+            assert other_client.add(nd.Document("a", FOX)).kind == "original"
         with nd.Client(address, token="w" * 20, index="none") as lost, pytest.raises(UnknownDocument, match="'none'"):
             lost.add(nd.Document("a", FOX))
 

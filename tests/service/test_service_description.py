@@ -19,27 +19,27 @@ EXAMPLES = 200 if os.environ.get("NEARDUP_LONG") == "1" else 8
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with served(tmp_path_factory.mktemp("described")) as made:
-        yield made
+    with served(tmp_path_factory.mktemp("described")) as client:
+        yield client
 
 
 def test_the_checked_in_description_is_that_of_the_service(service: httpx.Client) -> None:
     # Which version of a library writes a title or a format is not ours; calls, statuses and names are.
-    said, kept = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
-    assert said["info"] == kept["info"]
-    assert said["paths"].keys() == kept["paths"].keys()
-    for path, methods in kept["paths"].items():
-        assert said["paths"][path].keys() == methods.keys()
+    current, checked_in = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
+    assert current["info"] == checked_in["info"]
+    assert current["paths"].keys() == checked_in["paths"].keys()
+    for path, methods in checked_in["paths"].items():
+        assert current["paths"][path].keys() == methods.keys()
         for method, call in methods.items():
-            now = said["paths"][path][method]
+            now = current["paths"][path][method]
             assert {one["name"] for one in now.get("parameters", [])} == {
                 one["name"] for one in call.get("parameters", [])
             }
             assert now["responses"].keys() == call["responses"].keys()
             assert now["description"] == call["description"], "python scripts/openapi.py writes the file anew"
-    schemas = kept["components"]["schemas"]
+    schemas = checked_in["components"]["schemas"]
     assert {name: one.get("properties", {}).keys() for name, one in schemas.items()} == {
-        name: one.get("properties", {}).keys() for name, one in said["components"]["schemas"].items()
+        name: one.get("properties", {}).keys() for name, one in current["components"]["schemas"].items()
     }
 
 

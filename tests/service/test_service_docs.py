@@ -36,12 +36,12 @@ def test_every_call_of_the_docs_is_answered(tmp_path: Path) -> None:
         address = str(client.base_url).rstrip("/")
         for call in calls:
             words = shlex.split(call.replace("http://127.0.0.1:8321", address))
-            done = subprocess.run([*words, "-w", "\n%{http_code}"], capture_output=True, text=True, check=True)
-            body, _, status = done.stdout.rpartition("\n")
+            process = subprocess.run([*words, "-w", "\n%{http_code}"], capture_output=True, text=True, check=True)
+            body, _, status = process.stdout.rpartition("\n")
             assert status in ("200", "201", "204"), (call, body)
             if call == calls[0]:
-                said = [(one["id"], one["verdict"]["kind"]) for one in json.loads(body)["documents"]]
-                assert said == [("wire-1", "original"), ("wire-2", "near")]
+                verdict_kinds = [(one["id"], one["verdict"]["kind"]) for one in json.loads(body)["documents"]]
+                assert verdict_kinds == [("wire-1", "original"), ("wire-2", "near")]
 
 
 def test_the_example_saves_an_article_only_if_it_is_new(tmp_path: Path) -> None:

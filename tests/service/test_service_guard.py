@@ -48,11 +48,11 @@ def raw(client: httpx.Client, sent: bytes, *, seconds: float = 60) -> bytes:
     """Send bytes, and return what comes until the other side is done."""
     with socket.create_connection(("127.0.0.1", port_of(client)), timeout=seconds) as connection:
         connection.sendall(sent)
-        got = b""
+        received = b""
         with contextlib.suppress(ConnectionError):
             while part := connection.recv(65536):
-                got += part
-        return got
+                received += part
+        return received
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
     path.write_text(f"# the CMS\nwrite {WRITE}\n\n  read   {READ}\n")
     found = Tokens.of_file(str(path))
     assert [found.rights(token) for token in (WRITE, READ, "", "\ud800")] == ["write", "read", "", ""]
-    for content, said in (
+    for content, sentence in (
         ("", "holds no token"),
         ("write short", "shorter than 16 characters"),
         (f"write {'ü' * 20}", "ASCII"),
@@ -111,7 +111,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
         (WRITE, "line 1 is not like"),
     ):
         path.write_text(content)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=sentence):
             Tokens.of_file(str(path))
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
@@ -155,8 +155,8 @@ def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
         enter(client, document("a"), document("b", EDITED))
         for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
             problem(client.post(f"{DOCUMENTS}/b/release", headers=headers), 403, "another site")
-        own = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
-        assert client.post(f"{DOCUMENTS}/b/release", headers=own).is_success
+        headers = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+        assert client.post(f"{DOCUMENTS}/b/release", headers=headers).is_success
 
 
 def test_every_answer_restricts_browsers(client: httpx.Client) -> None:

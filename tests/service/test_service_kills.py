@@ -63,7 +63,7 @@ def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
     stream = {f"d{n}": text for n, text in enumerate(texts(CALLERS * EACH * (KILLS + 1), seed=3))}
     left, answered = list(stream.items()), dict[str, tuple[Any, ...]]()
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    for turn in range(KILLS + 1):
+    for round_number in range(KILLS + 1):
         for name, text in left[: CALLERS * EACH]:
             waiting.put(document(name, text))
         del left[: CALLERS * EACH]
@@ -76,7 +76,7 @@ def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
             before = len(answered)
             for caller in callers:
                 caller.start()
-            if turn < KILLS:
+            if round_number < KILLS:
                 until(partial(enough_of, answered, before + dice.randrange(1, CALLERS * EACH // 2), callers))
                 process.end(signal.SIGKILL)
             for caller in callers:

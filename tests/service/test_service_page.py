@@ -20,31 +20,34 @@ WRITE = "w" * 20
 
 @contextmanager
 def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True) -> Iterator[Any]:
-    """Open the page; it may ask its own service only, and nothing may go wrong."""
+    """Open the page; it may ask its address service only, and nothing may go wrong."""
     context = chromium().new_context(viewport={"width": width, "height": 900})
     context.set_default_timeout(120_000)
-    wrong: list[str] = []
-    own = str(client.base_url).rstrip("/")
+    faults: list[str] = []
+    address = str(client.base_url).rstrip("/")
     try:
         page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        heard = {"error"} if warns else {"error", "warning"}
-        page.on("console", lambda said: wrong.append(said.text) if said.type in heard else None)
-        page.on("request", lambda asked: None if asked.url.startswith((own, "data:")) else wrong.append(asked.url))
-        page.goto(own)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        levels = {"error"} if warns else {"error", "warning"}
+        page.on(
+            "console",
+            lambda line: faults.append(line.text) if line.type in levels else None,
+        )
+        page.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else faults.append(sent.url))
+        page.goto(address)
         yield page
         assert page.title() == "neardup"
     finally:
         context.close()
-    assert not wrong
+    assert not faults
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with served(tmp_path_factory.mktemp("page")) as made:
-        enter(made, document("a"), document("b", EDITED), document("evil <b>id", HOSTILE), document("c", FOX))
-        made.put("/v1/indexes/other", json={}).raise_for_status()
-        yield made
+    with served(tmp_path_factory.mktemp("page")) as client:
+        enter(client, document("a"), document("b", EDITED), document("evil <b>id", HOSTILE), document("c", FOX))
+        client.put("/v1/indexes/other", json={}).raise_for_status()
+        yield client
 
 
 def test_a_pasted_text_is_shown_beside_what_it_repeats(client: httpx.Client) -> None:
@@ -68,15 +71,15 @@ def test_stopped_documents_are_listed_and_released(client: httpx.Client) -> None
         page.locator("#stops li").first.wait_for()
         before = page.locator("#stops li").count()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        asked: list[str] = []
+        searched: list[str] = []
 
         def dismiss(dialog: Any) -> None:
-            asked.append(dialog.message)
+            searched.append(dialog.message)
             dialog.dismiss()
 
         page.once("dialog", dismiss)
         page.locator('#stops [data-release="b"]').click()
-        assert asked[0].startswith("Release b?")
+        assert searched[0].startswith("Release b?")
         assert client.get("/v1/indexes/main/documents/b").json()["verdict"]["kind"] == "near"
         page.once("dialog", lambda dialog: dialog.accept())
         page.locator('#stops [data-release="b"]').click()
@@ -127,8 +130,8 @@ def test_the_calls_fit_on_a_phone(client: httpx.Client) -> None:
 
 def test_documents_are_found_by_id_and_by_word(client: httpx.Client) -> None:
     with page_of(client) as page:
-        for asked, found in (("c", "c"), ("evil <b>id", "evil <b>id"), ("FARMER onerror", "evil <b>id")):
-            page.fill("#words", asked)
+        for searched, found in (("c", "c"), ("evil <b>id", "evil <b>id"), ("FARMER onerror", "evil <b>id")):
+            page.fill("#words", searched)
             page.click("#search-form button")
             page.locator("#found strong", has_text=found).first.wait_for()
         page.fill("#words", "zebra")

@@ -35,8 +35,8 @@ def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any,
         async with mcp.stdio_client(command) as (reading, writing), mcp.ClientSession(reading, writing) as agent:
             await agent.initialize()
 
-            async def ask(tool: str, **given: Any) -> Any:
-                found = await agent.call_tool(tool, given)
+            async def ask(tool: str, **arguments: Any) -> Any:
+                found = await agent.call_tool(tool, arguments)
                 assert not found.is_error, found
                 structured = found.structured_content or {}
                 return structured.get("result", structured) or [json.loads(one.text) for one in found.content]

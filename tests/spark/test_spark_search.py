@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
-from neardup.kernels.bounds import required_overlap
-from neardup.kernels.prefixes import partner_size_bounds
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, measure, rule, similarities
 from neardup.search.engines import find_pairs
@@ -127,20 +125,6 @@ def test_the_size_of_pieces_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 RULES = st.sampled_from(
     [rule(name, 3.0 if measure(name).distance else threshold) for name in SET_MEASURES for threshold in (0.2, 0.7, 1.0)]
 )
-
-
-@settings(max_examples=60)
-@given(RULES, st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40), st.booleans()), max_size=30))
-def test_sizes_of_partners_are_those_of_a_plain_loop(set_rule: Rule, entries: list[tuple[int, int, bool]]) -> None:
-    sizes = np.array([size for size, _, _ in entries], np.int64)
-    rests = np.array([min(size, rest) * (1 if looked_for else -1) for size, rest, looked_for in entries], np.int64)
-    high, reach = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
-    partner_size_bounds(sizes, rests, set_rule, high, reach)
-    for i, (size, rest) in enumerate(zip(sizes.tolist(), rests.tolist(), strict=True)):
-        smaller = [m for m in range(1, size + 1) if required_overlap(set_rule, m, size) <= min(m, abs(rest))]
-        assert [m for m in range(1, high[i] + 1) if required_overlap(set_rule, m, size) <= m] == smaller
-        larger = [m for m in range(size, 400) if rest > 0 and required_overlap(set_rule, size, m) <= rest]
-        assert list(range(size, min(reach[i], 399) + 1)) == larger
 
 
 ENTRIES = st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 12), st.integers(1, 12), st.integers(1, 12))

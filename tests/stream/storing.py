@@ -8,12 +8,12 @@ from typing import Any
 from neardup.stream.document import Verdict
 from neardup.stream.store import Store, StoredDocument, StoreIdentity
 
-MARK = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
+IDENTITY = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
 FLAGS = ("late", "ahead", "future", "undecidable")
 
 
 def open_store(path: Path, **changes: Any) -> Store:
-    return Store(path, MARK._replace(**changes))
+    return Store(path, IDENTITY._replace(**changes))
 
 
 def stored_document(
@@ -38,29 +38,31 @@ class Twin:
 
     def __init__(self) -> None:
         self.rows: dict[int, StoredDocument] = {}
-        self.held: set[int] = set()
+        self.window_serials: set[int] = set()
         self.unplaced: set[int] = set()
         self.state: dict[str, str] = {}
 
     def record(self, rows: list[StoredDocument], state: dict[str, str]) -> None:
         self.rows |= {row.serial: row for row in rows}
-        self.held |= {row.serial for row in rows if row.is_held}
+        self.window_serials |= {row.serial for row in rows if row.is_held}
         self.unplaced |= {row.serial for row in rows if row.origin}
         self.state |= state
 
     def forget(self, below: int) -> None:
-        self.held = {serial for serial in self.held if serial >= below}
+        self.window_serials = {serial for serial in self.window_serials if serial >= below}
 
-    def now(self, serial: int) -> StoredDocument:
+    def expected_row(self, serial: int) -> StoredDocument:
         row = self.rows[serial]
-        return row if serial in self.held else row._replace(is_held=False, text=None, title="")
+        return row if serial in self.window_serials else row._replace(is_held=False, text=None, title="")
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):
             batches = list(store.held_documents(size))
             assert all(len(found) == size for found in batches[:-1])
-            assert [row for found in batches for row in found] == [self.now(serial) for serial in sorted(self.held)]
-        assert list(store.unplaced_documents()) == [self.now(serial) for serial in sorted(self.unplaced)]
+            assert [row for found in batches for row in found] == [
+                self.expected_row(serial) for serial in sorted(self.window_serials)
+            ]
+        assert list(store.unplaced_documents()) == [self.expected_row(serial) for serial in sorted(self.unplaced)]
         assert store.next_serial == max(self.rows, default=-1) + 1
         verdicts = [row.verdict for row in self.rows.values()]
         duplicates = sum(verdict.is_duplicate for verdict in verdicts)
@@ -69,7 +71,7 @@ class Twin:
         names = [row.id for row in self.rows.values()]
         assert store.judged_ids([*names, "unheard of", "\ud800"]) == set(names)
         for serial, row in self.rows.items():
-            assert (store.verdict_of(row.id), store.text_of(row.id)) == (row.verdict, self.now(serial).text)
+            assert (store.verdict_of(row.id), store.text_of(row.id)) == (row.verdict, self.expected_row(serial).text)
         for origin in {row.origin for row in self.rows.values()} - {""}:
             assert store.judged_count(origin) == sum(row.origin == origin for row in self.rows.values())
         assert {key: store.state(key) for key in self.state} == self.state

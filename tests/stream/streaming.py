@@ -120,10 +120,10 @@ def id_similarities(found: Iterable[Any]) -> list[tuple[str, float]]:
 def assert_same_verdicts(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: bool = True) -> None:
     """Verdict for verdict what the twin says; ``counts=False`` where a second step has numbers of its own."""
     assert len(found) == len(expected)
-    for verdict, wanted in zip(found, expected, strict=True):
+    for verdict, expected_verdict in zip(found, expected, strict=True):
         plain = plain_verdict(verdict)
         assert (plain.counts is None) == (plain.kind == "original")
-        assert plain == (wanted if counts else wanted._replace(counts=plain.counts))
+        assert plain == (expected_verdict if counts else expected_verdict._replace(counts=plain.counts))
 
 
 def make_index(recipe: str | Recipe, **choices: Any) -> nd.Index:

@@ -32,12 +32,12 @@ from neardup.stream.document import Document, Verdict
 def test_an_invalid_timestamp_is_refused_in_one_sentence(timestamp: Any, value: str) -> None:
     with pytest.raises(InputError, match="ISO 8601") as caught:
         Document("a", "text", timestamp)
-    said = str(caught.value)
-    assert f"timestamp {value}" in said
-    assert all(way in said for way in ("datetime", "Unix", "None"))
-    assert "\n" not in said
-    assert len(said) < 320
-    assert said.isascii()
+    sentence = str(caught.value)
+    assert f"timestamp {value}" in sentence
+    assert all(hint in sentence for hint in ("datetime", "Unix", "None"))
+    assert "\n" not in sentence
+    assert len(sentence) < 320
+    assert sentence.isascii()
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     credit = insertion_credit(found, size, equal)
     keys = pair_signatures(inserted, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
     assert Counter(keys.tolist()) == naive_signatures(inserted.tolist(), credit, int(plan[row, CELL_BITS]), salt)
-    index_and_twin = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
-    assert index_and_twin.total() >= equal >= 1
+    shared_keys = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
+    assert shared_keys.total() >= equal >= 1
 
 
 @settings(max_examples=examples(60))
@@ -131,22 +131,22 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
     lists = double_table(epoch._lists, 2)
     set_growth_limit(lists, 0)
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
-    window_ids: dict[int, Counter[int]] = {}
+    key_counts: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
         insert_in_buckets(np.array(keys, np.uint64), document, lists)
-        window_ids[document] = Counter(keys)
+        key_counts[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
-        does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if does == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
+        action = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
+        if action == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
             lists = double_table(lists, 2)
-        elif does == "drop":
+        elif action == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
-            window_ids = {d: c for d, c in window_ids.items() if d >= first}
+            key_counts = {d: c for d, c in key_counts.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
         count_bucket_hits(np.array(sorted(query), np.uint64), lists)
-        for d, left in window_ids.items():
+        for d, left in key_counts.items():
             assert lists.hits[d] >= min(sum(left[key] for key in query), 127)
         lists.hits[:] = 0
 

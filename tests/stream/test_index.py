@@ -293,18 +293,18 @@ def test_verdicts_of_threads_equal_those_of_one_order() -> None:
     found: list[list[nd.Verdict]] = [[] for _ in range(8)]
     failed: list[BaseException] = []
 
-    def work(own: int) -> None:
+    def work(worker: int) -> None:
         try:
             start.wait()
-            mine = items[own::8]
-            for i in range(0, len(mine), 4):
-                found[own] += [index.add(mine[i]), *index.add_many(mine[i + 1 : i + 4])]
-                index.query(mine[i].text, k=2)
+            worker_items = items[worker::8]
+            for i in range(0, len(worker_items), 4):
+                found[worker] += [index.add(worker_items[i]), *index.add_many(worker_items[i + 1 : i + 4])]
+                index.query(worker_items[i].text, k=2)
                 assert len(index) > 0
         except BaseException as error:  # the test's own thread raises it
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(own,)) for own in range(8)]
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -97,9 +97,9 @@ def test_a_store_with_texts_returns_and_recognizes_them(tmp_path: Path) -> None:
     with nd.Index(**options) as index:
         index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])
         store = store_of(index)
-        known = store.judged_documents(["a", "b", "nobody", "\ud800"])
-        assert {name: one.digest for name, one in known.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
-        assert known["b"].verdict == index.verdict_of("b")
+        judged = store.judged_documents(["a", "b", "nobody", "\ud800"])
+        assert {name: one.digest for name, one in judged.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
+        assert judged["b"].verdict == index.verdict_of("b")
         assert store.stopped_text("b") == (EDITED, "")
         assert store.stopped_text("a") is None
         assert store.ids_with_words(["FARMER", "today"], 10, 100) == ["b"]

@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     text: str
     hours: int
-    again: bool
+    repeats_id: bool
     fails: str
 
 
@@ -59,39 +59,39 @@ def _small_generations() -> Iterator[None]:
 class Connection:
     """The connection of a store, where one statement fails."""
 
-    def __init__(self, real: sqlite3.Connection, fails: str) -> None:
-        self.real, self.fails = real, fails
+    def __init__(self, connection: sqlite3.Connection, fails: str) -> None:
+        self.connection, self.fails = connection, fails
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
+        return getattr(self.connection, name)
 
     def execute(self, statement: str, *values: Any) -> Any:
         if statement == "COMMIT" and self.fails == "after":
-            self.real.execute(statement)
+            self.connection.execute(statement)
             self.fails = ""
             raise KeyboardInterrupt
         if statement == "COMMIT" and self.fails == "commit":
             self.fails = ""
             raise sqlite3.OperationalError("disk I/O error")
-        return self.real.execute(statement, *values)
+        return self.connection.execute(statement, *values)
 
     def executemany(self, statement: str, values: Any) -> Any:
         if self.fails == "write":
             self.fails = ""
             raise sqlite3.OperationalError("database or disk is full")
-        return self.real.executemany(statement, values)
+        return self.connection.executemany(statement, values)
 
 
 @contextlib.contextmanager
 def failing(store: Store | None, fails: str) -> Iterator[None]:
     """Have the next write of a store fail: while it writes, at its end, or just after it."""
     assert store is not None
-    real = store._connection
-    store._connection = Connection(real, fails)  # type: ignore[assignment]
+    connection = store._connection
+    store._connection = Connection(connection, fails)  # type: ignore[assignment]
     try:
         yield
     finally:
-        store._connection = real
+        store._connection = connection
 
 
 def ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
@@ -135,7 +135,7 @@ def test_memory_and_store_agree_after_every_failure(
                 documents.append(nd.Document(f"d{number}", step.text, now))
                 number += 1
             alive = list(twin)
-            if steps[0].again and alive:
+            if steps[0].repeats_id and alive:
                 name = alive[size % len(alive)]
                 for index in (plain, durable):
                     with pytest.raises(InputError, match="already has a verdict"):
@@ -145,7 +145,7 @@ def test_memory_and_store_agree_after_every_failure(
                 found = add(index, documents, fails)
                 if not counts:
                     pairs = zip(expected, found, strict=True)
-                    expected = [wanted._replace(counts=other.counts) for wanted, other in pairs]
+                    expected = [expected_verdict._replace(counts=other.counts) for expected_verdict, other in pairs]
                 assert found == expected
                 assert ids(index, twin) == sorted(twin)
                 assert all(index.verdict_of(name) is not None for name in index)
@@ -170,11 +170,11 @@ def test_a_confirmed_id_keeps_its_verdict_while_it_is_in_the_window(tmp_path: Pa
         assert flags == ["", "ahead", ""]
         with pytest.raises(InputError, match="'A' already has a verdict"):
             index.add(document("A", 203))
-        given = index.verdict_of("A")
-        assert given is not None
-        assert given.flag == "ahead"
+        verdict = index.verdict_of("A")
+        assert verdict is not None
+        assert verdict.flag == "ahead"
         assert index.add(document("D", 226)).flag == "ahead"
-        assert index.verdict_of("A") == given
+        assert index.verdict_of("A") == verdict
         assert index.add(document("E", 249)).flag == ""
         assert list(index) == ["D"]
 
@@ -216,8 +216,8 @@ def test_a_verdict_is_returned_if_only_the_deletion_of_texts_fails(
         index.add(nd.Document("b", FOX[::-1], NOON + 20 * HOUR))
         with monkeypatch.context() as broken:
             broken.setattr(index.store, "forget", lambda *_: (_ for _ in ()).throw(StoreError("full")))
-            given = index.add(nd.Document("c", FOX, NOON + 40 * HOUR))
-        assert (given.kind, given) == ("original", index.verdict_of("c"))
+            verdict = index.add(nd.Document("c", FOX, NOON + 40 * HOUR))
+        assert (verdict.kind, verdict) == ("original", index.verdict_of("c"))
         assert list(index) == ["b", "c"]
     with nd.Index(now=clock, path=tmp_path / "news.db") as index:
         assert list(index) == ["b", "c"]
@@ -226,32 +226,32 @@ def test_a_verdict_is_returned_if_only_the_deletion_of_texts_fails(
 
 @pytest.mark.parametrize("fails", ["", "commit"])
 def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str) -> None:
-    begun, goes_on = threading.Event(), threading.Event()
+    is_writing, may_continue = threading.Event(), threading.Event()
 
     class AheadDocument(Connection):
         def execute(self, statement: str, *values: Any) -> Any:
             if statement == "COMMIT":
-                begun.set()
-                assert goes_on.wait(60)
+                is_writing.set()
+                assert may_continue.wait(60)
             return super().execute(statement, *values)
 
     documents = [nd.Document("a", FOX), nd.Document("b", "Oil prices rose in early trading on Monday after a storm")]
     with nd.Index(window=None, path=tmp_path / "news.db") as index, ThreadPoolExecutor(2) as threads:
         index.add(documents[0])
         assert index.store is not None
-        real = index.store._connection
-        index.store._connection = AheadDocument(real, fails)  # type: ignore[assignment]
+        connection = index.store._connection
+        index.store._connection = AheadDocument(connection, fails)  # type: ignore[assignment]
         adding = threads.submit(index.add, documents[1])
         try:
-            assert begun.wait(60)
+            assert is_writing.wait(60)
             (checked,) = threads.submit(index.check, [nd.Document("c", f"{FOX} today")]).result(60)
             assert checked.of == "a"
             assert threads.submit(index.query, FOX).result(60)[0].id == "a"
             assert not adding.done()
         finally:
-            goes_on.set()
+            may_continue.set()
         assert isinstance(adding.exception(60), StoreError if fails else type(None))
-        index.store._connection = real
+        index.store._connection = connection
         assert list(index) == (["a"] if fails else ["a", "b"])
         assert (index.verdict_of("b") is None) == bool(fails)
         if fails:

@@ -62,8 +62,8 @@ FACTS = st.sampled_from(
 @given(st.lists(st.one_of(TEXTS, FACTS), max_size=30))
 def test_an_endless_window_equals_dedup(recipe: str, texts: list[str]) -> None:
     index = make_index(recipe, window=None)
-    way: Any = {"classifier": index.classifier} if index.classifier else {"recipe": index.recipe}
-    found = nd.dedup(texts, **way, keep="first", threads=1)
+    decision: Any = {"classifier": index.classifier} if index.classifier else {"recipe": index.recipe}
+    found = nd.dedup(texts, **decision, keep="first", threads=1)
     expected = {f"d{drop.id}": (f"d{drop.keeper}", drop.similarity) for drop in found.dropped}
     assert dropped(index.add_many(documents(texts))) == expected
 
@@ -133,9 +133,9 @@ def compare(recipe: Recipe, window: Any, against: str, count: int, batch: int) -
         together, alone = items[begin : begin + batch * 4 // 5], items[begin + batch * 4 // 5 : begin + batch]
         assert_same_verdicts(index.add_many(together), twin.add_many(together))
         assert_same_verdicts([index.add(item) for item in alone], [twin.add(item) for item in alone])
-        for gone in list(twin)[::50]:
-            index.remove(gone)
-            twin.remove(gone)
+        for removed_id in list(twin)[::50]:
+            index.remove(removed_id)
+            twin.remove(removed_id)
         assert window_ids(index, twin) == list(twin)
         for item in items[begin : begin + batch : 100]:
             assert id_similarities(index.query(item.text)) == twin.query(item.text)
@@ -200,7 +200,7 @@ def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatc
         with nd.Index("default", window=150) as index:
             for i in range(2000):
                 index.add(nd.Document(f"{i}", f"the text number {i} is about the town {i * 7919}"))
-            assert sum(isinstance(one, Epoch) for one in gc.get_objects()) <= 4
+            assert sum(isinstance(object_, Epoch) for object_ in gc.get_objects()) <= 4
     finally:
         gc.enable()
 

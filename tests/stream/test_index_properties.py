@@ -38,9 +38,9 @@ class Step(NamedTuple):
 
     text: str
     forward: int
-    aside: int | None
+    offset: int | None
     now: int
-    does: str
+    action: str
 
 
 STEPS = st.builds(
@@ -71,13 +71,13 @@ Timed = tuple[Step, nd.Document, float]
 def timed_documents(stream: Sequence[Step], unit: int, *, always: bool = False) -> list[Timed]:
     """The steps with their documents, each with a time if always, and what the clock on the wall says."""
     if always:
-        stream = [step._replace(aside=step.aside or 0, now=10**9) for step in stream]
+        stream = [step._replace(offset=step.offset or 0, now=10**9) for step in stream]
     titles = ["", "Fox runs", "Fox runs again", "東京"]
     base = float(NOON)
     found: list[Timed] = []
     for i, step in enumerate(stream):
         base += step.forward * unit
-        stamp: Any = None if step.aside is None else base + step.aside * unit
+        stamp: Any = None if step.offset is None else base + step.offset * unit
         if stamp is not None and i % 3 == 0:
             # A microsecond beside the full second.
             stamp = datetime.fromtimestamp(stamp, UTC) + timedelta(microseconds=step.forward % 3 - 1)
@@ -96,13 +96,13 @@ def follow_steps(
         clock.time = now
         assert_same_verdicts([index.add(document)], [twin.add(document)], counts=counts)
         alive = list(twin)
-        if step.does == "remove" and alive:
-            gone = alive[step.forward % len(alive)]
-            index.remove(gone)
-            twin.remove(gone)
-        elif step.does == "query":
+        if step.action == "remove" and alive:
+            removed_id = alive[step.forward % len(alive)]
+            index.remove(removed_id)
+            twin.remove(removed_id)
+        elif step.action == "query":
             assert id_similarities(index.query(document.text)) == twin.query(document.text)
-        elif step.does == "nearest" and not (learned or twin.recipe.second_step or twin.recipe.search == "lsh"):
+        elif step.action == "nearest" and not (learned or twin.recipe.second_step or twin.recipe.search == "lsh"):
             assert id_similarities(index.query(document.text, k=3)) == twin.query(document.text, k=3)
         assert window_ids(index, twin) == list(twin)
 
@@ -138,7 +138,7 @@ def test_batches_get_the_verdicts_of_single_additions(
             items = [document for _, document, _ in batch]
             assert_same_verdicts(index.add_many(items), twin.add_many(items), counts=recipe in BATCHED[:3])
             alive = list(twin)
-            if batch[0][0].does == "remove" and alive:
+            if batch[0][0].action == "remove" and alive:
                 index.remove(alive[size % len(alive)])
                 twin.remove(alive[size % len(alive)])
             assert window_ids(index, twin) == list(twin)
@@ -157,7 +157,7 @@ def test_a_restart_changes_nothing(
 ) -> None:
     clock = SetClock()
     choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": clock}
-    rest, known = timed_documents(stream, window[2], always=recipe == TIMED), dict[str, nd.Verdict]()
+    rest, verdicts_by_id = timed_documents(stream, window[2], always=recipe == TIMED), dict[str, nd.Verdict]()
     # Also where Hypothesis ends an example early, the store must be closed.
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
         choices["path"] = Path(folder) / "news.db"
@@ -170,9 +170,9 @@ def test_a_restart_changes_nothing(
             found = index.add_many(document for _, document, _ in batch)
             counts = recipe not in ("bigrams", TIMED)
             assert_same_verdicts(found, twin.add_many(document for _, document, _ in batch), counts=counts)
-            known |= {verdict.id: verdict for verdict in found}
+            verdicts_by_id |= {verdict.id: verdict for verdict in found}
             alive = list(twin)
-            if batch[0][0].does == "remove" and alive:
+            if batch[0][0].action == "remove" and alive:
                 index.remove(alive[size % len(alive)])
                 twin.remove(alive[size % len(alive)])
             before = index.statistics
@@ -182,6 +182,6 @@ def test_a_restart_changes_nothing(
             for name in ("documents", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
                 assert getattr(after, name) == getattr(before, name), name
             assert window_ids(index, twin) == list(twin)
-            assert {id: index.verdict_of(id) for id in known} == known
-            assert all(index.text_of(item.id) == item.text for item in twin.held if item.id in twin)
+            assert {id: index.verdict_of(id) for id in verdicts_by_id} == verdicts_by_id
+            assert all(index.text_of(item.id) == item.text for item in twin.window if item.id in twin)
             assert recipe == TIMED or id_similarities(index.query(batch[0][1].text)) == twin.query(batch[0][1].text)

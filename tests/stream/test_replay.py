@@ -72,7 +72,7 @@ documents = st.lists(
 
 
 @given(documents, st.booleans(), st.sampled_from([0, 3, 10**9]))
-def test_documents_arrive_in_order_of_time(rows: list[dict[str, Any]], as_listed: bool, waiting: int) -> None:
+def test_documents_arrive_in_order_of_time(rows: list[dict[str, Any]], as_listed: bool, max_memory: int) -> None:
     if rows and all(row["time"] is None for row in rows):
         return
     table = pa.table(
@@ -82,7 +82,7 @@ def test_documents_arrive_in_order_of_time(rows: list[dict[str, Any]], as_listed
     corpus = corpus_of(table, order_column="time")
     timeline = timeline_of(corpus, as_listed=as_listed)
     expected = expected_items(rows, as_listed=as_listed)
-    assert list(read_items(corpus, timeline, max_memory=waiting)) == expected
+    assert list(read_items(corpus, timeline, max_memory=max_memory)) == expected
     assert timeline.text_bytes == sum(item.size for item in expected)
     reject_undated(corpus, timeline)
     assert corpus.rejected.counts[NO_TIME] == sum(row["time"] is None for row in rows)
@@ -106,9 +106,9 @@ def test_several_files_and_batches_arrive_in_order_of_time(tmp_path: Path) -> No
         assert list(read_items(corpus, timeline)) == expected
 
 
-@pytest.mark.parametrize("waiting", [0, 10**9])
+@pytest.mark.parametrize("max_memory", [0, 10**9])
 @pytest.mark.parametrize("change", ["longer", "shorter", "more", "fewer"])
-def test_an_input_that_changes_between_passes_is_refused(tmp_path: Path, change: str, waiting: int) -> None:
+def test_an_input_that_changes_between_passes_is_refused(tmp_path: Path, change: str, max_memory: int) -> None:
     path = tmp_path / "c.jsonl"
     rows = [{"id": str(at), "text": f"text {at}", "time": 10 - at} for at in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -119,7 +119,7 @@ def test_an_input_that_changes_between_passes_is_refused(tmp_path: Path, change:
         changed[1] = changed[1] | {"text": text}
         path.write_text("".join(json.dumps(row) + "\n" for row in changed))
         with pytest.raises(InputError, match="changed"):
-            list(read_items(corpus, timeline, max_memory=waiting))
+            list(read_items(corpus, timeline, max_memory=max_memory))
 
 
 def test_a_full_temporary_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,13 @@ class Judge:
     @property
     def statistics(self) -> IndexStatistics:
         judged = sum(map(len, self.calls))
-        known: dict[str, Any] = dict.fromkeys(IndexStatistics._fields, 0)
-        known |= {"window_documents": judged, "bytes": 10 * judged, "clock": self.clock if self.calls else None}
-        return IndexStatistics(**known)
+        fields: dict[str, Any] = dict.fromkeys(IndexStatistics._fields, 0)
+        fields |= {
+            "window_documents": judged,
+            "bytes": 10 * judged,
+            "clock": self.clock if self.calls else None,
+        }
+        return IndexStatistics(**fields)
 
 
 def items_of(moments: Sequence[int], verdicts: Sequence[tuple[str, str]]) -> list[Item]:
@@ -185,9 +189,9 @@ def items_of(moments: Sequence[int], verdicts: Sequence[tuple[str, str]]) -> lis
 
 
 def replayed(items: Sequence[Item], **options: Any) -> tuple[list[Hour], Judge, Replay, list[str]]:
-    judge, seen = Judge(), list[str]()
-    run = Replay(cast(Index, judge), on_verdicts=lambda some, _: seen.extend(item.id for item in some), **options)
-    return list(run.hours(items)), judge, run, seen
+    judge, seen_ids = Judge(), list[str]()
+    run = Replay(cast(Index, judge), on_verdicts=lambda group, _: seen_ids.extend(item.id for item in group), **options)
+    return list(run.hours(items)), judge, run, seen_ids
 
 
 verdicts = st.tuples(st.sampled_from(["original", "near", "exact"]), st.sampled_from(FLAGS))
@@ -198,7 +202,7 @@ flows = st.lists(st.tuples(st.integers(-5 * HOUR, 60 * HOUR) | st.integers(0, 2 
 def test_hours_count_their_own_documents(flow: list[tuple[int, tuple[str, str]]], batch: int) -> None:
     flow = sorted(flow, key=lambda pair: pair[0])
     items = items_of([moment for moment, _ in flow], [verdict for _, verdict in flow])
-    hours, judge, run, seen = replayed(items, batch=batch)
+    hours, judge, run, seen_ids = replayed(items, batch=batch)
     expected, held = [], 0
     for hour, group in groupby(items, key=lambda item: item.time // HOUR):
         kinds = Counter(item.text.split(",")[0] for item in group)
@@ -207,7 +211,7 @@ def test_hours_count_their_own_documents(flow: list[tuple[int, tuple[str, str]]]
         expected.append((hour, kinds.total(), originals, kinds.total() - originals, held, 10 * held))
     assert [(h.hour, h.items, h.originals, h.duplicates, h.held, h.bytes) for h in hours] == expected
     assert all(0 <= h.median <= h.p99 for h in hours)
-    assert seen == [item.id for item in items] == list(chain.from_iterable(judge.calls))
+    assert seen_ids == [item.id for item in items] == list(chain.from_iterable(judge.calls))
     for call in judge.calls:
         assert len(call) <= batch
         assert len({items[int(name)].time // HOUR for name in call}) == 1
@@ -286,8 +290,8 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
     }
     hour_rows = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
     totals = ReplayTotals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
-    made = page_content(settings | changes, hour_rows, totals.as_dict(10))
-    return made if hours else made | {"totals": ReplayTotals().as_dict(10)}
+    page_fields = page_content(settings | changes, hour_rows, totals.as_dict(10))
+    return page_fields if hours else page_fields | {"totals": ReplayTotals().as_dict(10)}
 
 
 #: What arrived is another matter, in tests/reporting.

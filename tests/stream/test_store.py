@@ -103,7 +103,7 @@ def follow_step(data: st.DataObject, step: str, store: Store, twin: Twin, taken:
         case "unhold" if twin.rows:
             serial = data.draw(st.sampled_from(sorted(twin.rows)))
             store.delete_text(serial)
-            twin.held.discard(serial)
+            twin.window_serials.discard(serial)
         case "placed" if twin.rows:
             serials = data.draw(st.lists(st.sampled_from(sorted(twin.rows)), max_size=4))
             store.mark_placed(serials)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from sentences import says
-from storing import MARK, Twin, batch, open_store, stored_document
+from storing import IDENTITY, Twin, batch, open_store, stored_document
 from streaming import AT_LENGTH
 
 from neardup.errors import StoreError
@@ -265,11 +265,11 @@ def test_another_recipe_or_window_is_refused_without_a_change(path: Path, killed
             shutil.copy(killed.with_name(f"news.db{ending}"), path.with_name(f"news.db{ending}"))
     else:
         filled(path)
-    own = dict(MARK.settings)
+    settings = dict(IDENTITY.settings)
     refused(path, "another recipe or classifier", "fingerprint 'f1', not 'f2'", fingerprint="f2")
-    refused(path, "window '24h', not '48h'", settings=own | {"window": "48h"})
-    refused(path, "extra none, not 'x'", settings=own | {"extra": "x"})
-    refused(path, "window '24h', not none", settings={k: v for k, v in own.items() if k != "window"})
+    refused(path, "window '24h', not '48h'", settings=settings | {"window": "48h"})
+    refused(path, "extra none, not 'x'", settings=settings | {"extra": "x"})
+    refused(path, "window '24h', not none", settings={k: v for k, v in settings.items() if k != "window"})
     with open_store(path) as store:
         assert store.next_serial
 

@@ -89,15 +89,17 @@ class LocalStream:
 def config_of(
     recipe: Recipe, window: Any, by: str, against: str, classifier: Classifier | None = None, sample: Any = None
 ) -> StreamConfig:
-    mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
+    identity = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
-    return StreamConfig(recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, mark)
+    return StreamConfig(
+        recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, identity
+    )
 
 
 def feature_blobs(config: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     """Rows as blobs with features."""
-    window_ids: Any = LocalBroadcast(config)
-    return [blob for batch in document_blobs(window_ids, batches) for blob in batch.column("data").to_pylist()]
+    broadcast: Any = LocalBroadcast(config)
+    return [blob for batch in document_blobs(broadcast, batches) for blob in batch.column("data").to_pylist()]
 
 
 def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
@@ -126,58 +128,14 @@ def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 
 
 
 def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
-    o, a, b = verdict.counts or (None, None, None)
-    return {
-        "id": verdict.id,
-        "kind": verdict.kind,
-        "of": verdict.of,
-        "similarity": verdict.similarity,
-        "time": verdict.time,
-        "flag": verdict.flag,
-        "o": o,
-        "a": a,
-        "b": b,
-        "score": verdict.score,
-        "evidence": verdict.evidence,
-        "serial": serial,
-        "by": "",
-    }
+    fields = verdict.as_dict() | dict(zip("oab", verdict.counts or (None, None, None), strict=True))
+    del fields["counts"], fields["measures"]
+    return fields | {"serial": serial, "by": ""}
 
 
 def row_with_seconds(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its time in seconds, as a verdict has it."""
     return row | {"time": (row["time"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) / 1_000_000}
-
-
-def check(
-    stream: Sequence[Step],
-    window: tuple[Any, str, int],
-    config: StreamConfig,
-    index: nd.Index,
-    clock: SetClock,
-    data: Any,
-) -> None:
-    """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
-    unit = window[2]
-    plain = LocalStream(config, processes=2)
-    rest = timed_documents([step for step in stream if step.does == "add"], unit)
-    serial = 0
-    while rest:
-        size = data.draw(st.integers(1, len(rest)))
-        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
-        clock.time = float(NOON) + serial
-        process = data.draw(st.integers(0, 1))
-        given = blobs(config, batch, now=clock.time)
-        event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
-        if event == "fails":
-            plain.failed(given, clock.time, data.draw(st.integers(0, 1)))
-        if event == "restarts":
-            plain.restart()
-        found = plain.batch(given, clock.time, process)
-        verdicts = index.add_many(batch)
-        expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
-        assert [row_with_seconds(row) for row in found] == expected_rows
-        serial += size
 
 
 NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
@@ -189,10 +147,29 @@ NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edi
 def test_micro_batches_get_the_verdicts_of_one_index(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    (length, by, _), clock = window, SetClock()
+    """With failures, restarts and moves between processes."""
+    (length, by, unit), clock = window, SetClock()
     index = make_index(recipe, window=length, window_by=by, against=against, now=clock)
     config = config_of(index.recipe, length, by, against, index.classifier)
-    check(stream, window, config, index, clock, data)
+    micro_batches = LocalStream(config, processes=2)
+    rest = timed_documents([step for step in stream if step.action == "add"], unit)
+    serial = 0
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
+        clock.time = float(NOON) + serial
+        process = data.draw(st.integers(0, 1))
+        batch_blobs = blobs(config, batch, now=clock.time)
+        event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
+        if event == "fails":
+            micro_batches.failed(batch_blobs, clock.time, data.draw(st.integers(0, 1)))
+        if event == "restarts":
+            micro_batches.restart()
+        found = micro_batches.batch(batch_blobs, clock.time, process)
+        verdicts = index.add_many(batch)
+        expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
+        assert [row_with_seconds(row) for row in found] == expected_rows
+        serial += size
 
 
 def test_a_confirmed_document_returns_with_its_own_time() -> None:
@@ -230,13 +207,13 @@ def test_expired_segments_leave_the_state() -> None:
     ],
 )
 def test_another_stream_cannot_continue_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
-    given: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
-    plain = LocalStream(config_of(given["recipe"], given["window"], "time", given["against"]))
+    batch_blobs: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
+    plain = LocalStream(config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"]))
     batch = blobs(plain.config, [nd.Document("a", "fox", 1.0)])
     plain.batch(batch, NOON)
-    given |= changed
-    config = config_of(given["recipe"], given["window"], "time", given["against"])
-    plain.config = config._replace(identity=config.identity | {"by": given.get("by", "")})
+    batch_blobs |= changed
+    config = config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"])
+    plain.config = config._replace(identity=config.identity | {"by": batch_blobs.get("by", "")})
     with pytest.raises(RecipeError) as caught:
         plain.batch(batch, NOON)
     assert says(caught.value, *message)
@@ -268,8 +245,8 @@ def test_invalid_rows_are_rejected_and_not_judged() -> None:
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
     documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
     assert found[:3] == documents
-    aside = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
-    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == aside
+    offset = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
+    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == offset
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
     assert [row["flag"] for row in plain.batch(feature_blobs(plain.config, iter([only])), NOON)] == [NO_TEXT]
 
@@ -285,5 +262,5 @@ def test_documents_of_a_micro_batch_are_sorted_by_time_then_id() -> None:
             "time": pa.array([time for _, time in rows], pa.timestamp("us", "UTC")),
         }
     )
-    given = feature_blobs(config_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
-    assert sort_documents(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
+    batch_blobs = feature_blobs(config_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
+    assert sort_documents(batch_blobs, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]

@@ -55,11 +55,11 @@ class Newsroom:
         self._delivered += 1
         path = self.inbox / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name[:200]}")
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        unfinished = path.with_name(f".{path.name[:200]}")
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
         moment = _DAY + self._delivered if at is None else at
-        os.utime(beside, (moment, moment))
-        beside.rename(path)
+        os.utime(unfinished, (moment, moment))
+        unfinished.rename(path)
         return path
 
     def settings(self, **changes: Any) -> WatchSettings:

@@ -170,8 +170,8 @@ def test_a_file_that_changes_while_it_is_read_is_judged_once(
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(os, "read", changing)
     room.run_once()
-    wanted = f"{text_of(1)} and more of it" if grows else text_of(2)
-    assert files_in(room.out) == {"news.txt": wanted.encode()}
+    expected = f"{text_of(1)} and more of it" if grows else text_of(2)
+    assert files_in(room.out) == {"news.txt": expected.encode()}
     assert len(rows_of(room.store)) == 1
 
 
@@ -222,8 +222,8 @@ def test_a_file_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeyp
     room.run_once(patience=30.0)
     assert not path.exists()
     assert (room.quarantine / "huge.txt").stat().st_size == 200_000_000
-    why = "200,000,000 bytes are more than --largest allows (64,000,000)"
-    assert sidecar(room.quarantine / "huge.txt")["reason"] == why
+    reason = "200,000,000 bytes are more than --largest allows (64,000,000)"
+    assert sidecar(room.quarantine / "huge.txt")["reason"] == reason
     assert names_in(room.out) == ["good.txt"]
 
 

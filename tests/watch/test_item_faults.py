@@ -26,11 +26,11 @@ def test_a_truncated_file_loses_no_item_silently(name: str) -> None:
         assert item_fields(items) == whole[: len(items)], cut
         rest = data[cut:].strip()
         line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
-        early = [fault for fault in found.broken_parts if fault.ended_early]
+        is_early = [fault for fault in found.broken_parts if fault.ended_early]
         if line_end or not rest:
             assert not found.broken_parts, cut
         else:
-            assert (len(early), len(found.broken_parts)) == (1, 1), cut
+            assert (len(is_early), len(found.broken_parts)) == (1, 1), cut
 
 
 def test_a_text_truncated_within_a_character_has_ended_early() -> None:
@@ -50,7 +50,7 @@ def test_a_text_truncated_within_a_character_has_ended_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "reason", "early"),
+    ("name", "data", "reason", "is_early"),
     [
         ("x", b"", "empty", True),
         ("x.txt", b" \n", "empty", True),
@@ -74,12 +74,14 @@ def test_a_text_truncated_within_a_character_has_ended_early() -> None:
         ("x.gz", gzip.compress(b"abc", mtime=0), "gzip", False),
     ],
 )
-def test_unreadable_content_is_rejected_with_a_reason(name: str, data: bytes, reason: str, early: bool | None) -> None:
+def test_unreadable_content_is_rejected_with_a_reason(
+    name: str, data: bytes, reason: str, is_early: bool | None
+) -> None:
     found, items = read_file(name, data)
     assert not items
     (fault,) = found.broken_parts
     assert any(part in fault.reason for part in reason.split("|"))
-    assert early is None or fault.ended_early == early
+    assert is_early is None or fault.ended_early == is_early
 
 
 def test_a_broken_line_is_rejected_alone() -> None:
@@ -120,16 +122,21 @@ def test_entity_bombs_are_harmless(bomb: str) -> None:
     assert "l11" in found.notes[0].text or "document type" in found.notes[0].text
 
 
-@pytest.mark.parametrize("begun", ["<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"])
-def test_a_document_type_without_an_end_reaches_no_parser(begun: str) -> None:
-    found, items = read_file("x.rss", f"{begun}<rss><channel><item><title>&l11; x</title></item></channel></rss>")
+@pytest.mark.parametrize("open_doctype", ["<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"])
+def test_a_document_type_without_an_end_reaches_no_parser(open_doctype: str) -> None:
+    found, items = read_file(
+        "x.rss", f"{open_doctype}<rss><channel><item><title>&l11; x</title></item></channel></rss>"
+    )
     assert [item.text for item in items] in ([], ["&l11; x"])
     assert found.broken_parts or found.notes
 
 
 def test_external_document_types_are_never_fetched() -> None:
-    kind, own = '<!DOCTYPE rss SYSTEM "file:///etc/hostname">', '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>'
-    for declared in (kind, own):
+    kind, internal_type = (
+        '<!DOCTYPE rss SYSTEM "file:///etc/hostname">',
+        '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>',
+    )
+    for declared in (kind, internal_type):
         feed = f"{declared}<rss><channel><item><title>&eacute;&nbsp;%s x</title></item></channel></rss>"
         found, items = read_file("x", feed % "")
         assert ([item.text for item in items], found.notes) == (["é x"], [])

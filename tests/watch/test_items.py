@@ -43,8 +43,8 @@ def test_byte_order_marks_name_the_encoding(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_bytes_of_an_item_are_read_as_the_same_item(name: str) -> None:
     for item in read_file(name, SAMPLES[name][0])[1]:
-        found, again = read_file("item", item.raw)
-        assert (item_fields(again), found.broken_parts) == (item_fields([item]), [])
+        found, item_again = read_file("item", item.raw)
+        assert (item_fields(item_again), found.broken_parts) == (item_fields([item]), [])
 
 
 @pytest.mark.parametrize(

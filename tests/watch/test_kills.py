@@ -108,14 +108,16 @@ def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict
     return found
 
 
-@pytest.mark.parametrize("way", ["move", "link", "move to another disk"] if LONG else ["move", "move to another disk"])
+@pytest.mark.parametrize(
+    "destination", ["move", "link", "move to another disk"] if LONG else ["move", "move to another disk"]
+)
 def test_a_watcher_killed_at_any_moment_loses_nothing(
-    way: str, tmp_path: Path, starter: Starter, expected: dict[str, tuple[dict[str, Any], int]]
+    destination: str, tmp_path: Path, starter: Starter, expected: dict[str, tuple[dict[str, Any], int]]
 ) -> None:
-    place = way.split()[0]
-    whole, steps = expected[place]
-    kills = KILLS if way == "move" else max(KILLS // 3, 1)
-    room = Newsroom(tmp_path, _other_disk(tmp_path) if "disk" in way else None)
+    place = destination.split()[0]
+    expected_outcome, steps = expected[place]
+    kills = KILLS if destination == "move" else max(KILLS // 3, 1)
+    room = Newsroom(tmp_path, _other_disk(tmp_path) if "disk" in destination else None)
     fill(room, KILLS)
     chosen = random.Random(seed := random.getrandbits(32))
     try:
@@ -129,18 +131,18 @@ def test_a_watcher_killed_at_any_moment_loses_nothing(
         code = starter.run(room, place)
         assert code == 0, Path(f"{room.inbox}.log").read_text()[-3000:]
         found = outcome(room)
-        for name, wanted in whole.items():
-            assert found[name] == wanted, f"{name} after kills drawn from {seed}"
+        for name, expected_part in expected_outcome.items():
+            assert found[name] == expected_part, f"{name} after kills drawn from {seed}"
         assert all(row[-1] for row in rows_of(room.store))
     finally:
-        if "disk" in way:
+        if "disk" in destination:
             shutil.rmtree(room.out)
 
 
 def _other_disk(tmp_path: Path) -> Path:
     places = (Path(name) for name in ("/dev/shm", "/tmp", "/var/tmp"))  # noqa: S108  a folder of its own is made in it
-    others = (place for place in places if place.is_dir() and place.stat().st_dev != tmp_path.stat().st_dev)
-    if (other := next(others, None)) is None:
+    folders = (place for place in places if place.is_dir() and place.stat().st_dev != tmp_path.stat().st_dev)
+    if (other := next(folders, None)) is None:
         pytest.skip("there is no second file system here")
     folder = other / f"neardup-{os.getpid()}-{tmp_path.parent.name}-{tmp_path.name}"
     folder.mkdir()

@@ -87,8 +87,8 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
-        again = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
-        left = set(everything) - set(again.texts(everything))
+        changed_flow = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
+        left = set(everything) - set(changed_flow.texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
         # Nor is more read than may be.
@@ -113,8 +113,8 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
             text.symlink_to("/etc/hostname")
         elif kind == "pipe":
             os.mkfifo(text)
-        again = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-        assert again.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+        changed_flow = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
+        assert changed_flow.find("b.txt", origin["b.txt"], is_duplicate=True) is None
     text.unlink()
     text.write_text("x")
     (room.duplicates / "b.txt.neardup.json").write_text("[" * 100_000)

@@ -50,10 +50,10 @@ def test_the_sidecar_contains_the_evidence_of_the_classifier(room: Newsroom) -> 
     exact = sidecar(room.duplicates / "copy.txt")
     assert (exact["kind"], exact["similarity"], exact["score"], exact["measures"]) == ("exact", 1.0, None, [])
     assert says(exact["reason"], "equal texts", "no classifier")
-    said = {event["id"]: event for event in room.events("duplicate")}
-    assert said["near.txt"]["score"] == near["score"]
-    assert near["reason"].endswith(said["near.txt"]["evidence"])
-    assert "score" not in said["copy.txt"]
+    events = {event["id"]: event for event in room.events("duplicate")}
+    assert events["near.txt"]["score"] == near["score"]
+    assert near["reason"].endswith(events["near.txt"]["evidence"])
+    assert "score" not in events["copy.txt"]
 
 
 def test_a_restart_before_placement_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +71,10 @@ def test_a_restart_before_placement_changes_nothing(tmp_path: Path, monkeypatch:
     assert found[0].keys() == found[1].keys()
     for name in found[0]:
         if name.endswith(".neardup.json"):
-            whole, again = (json.loads(files[name]) for files in found)
+            whole, resumed = (json.loads(files[name]) for files in found)
             # Texts without a time are of that of their arrival.
-            for record in (whole, again):
+            for record in (whole, resumed):
                 assert record["measures"] or record["kind"] == "exact"
                 record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]
-            unlike = {key for key in whole if whole[key] != again[key]}
+            unlike = {key for key in whole if whole[key] != resumed[key]}
             assert unlike <= {"time", "score", "similarity", "reason"}

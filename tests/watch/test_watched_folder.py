@@ -299,10 +299,10 @@ def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsro
         room.wait_until(lambda: (room.duplicates / "again.txt").exists())
     assert room.verdicts()["again.txt"] == ("exact", "latin.txt")
     assert len(rows_of(room.store)) == 3
-    (said,) = room.events("noted")
-    assert (said["file"], said["where"]) == ("latin.txt", "the file")
-    assert "windows-1252" in said["note"]
-    assert event_sentence("noted", said) == f"latin.txt: {said['note']}"
+    (event_fields,) = room.events("noted")
+    assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
+    assert "windows-1252" in event_fields["note"]
+    assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
 
 
 def test_an_empty_file_waits_and_is_then_rejected(room: Newsroom) -> None:

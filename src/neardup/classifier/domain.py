@@ -138,7 +138,7 @@ class Domain(NamedTuple):
                 reasons.append(f"{name} is unknown, which was rare in training")
             else:
                 low, high = self.measure_ranges[j, 0], self.measure_ranges[j, 3]
-                reasons.append(f"{name} is {x[j]:.4g}, but was {low:.4g} to {high:.4g} in training")
+                reasons.append(f"{name} is {x[j]:.4g}, and was {low:.4g} to {high:.4g}")
         return tuple(dict.fromkeys(reasons))
 
     def mismatch(self, counts: DomainCounts) -> str:

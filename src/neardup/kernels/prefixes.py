@@ -29,6 +29,8 @@ _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
 _LONG_LIST = 8
 #: How many sets ahead memory is prefetched while the index is filled.
 _PREFETCH_RANKS = 4
+#: How many entries ahead memory is prefetched while those of a key are compared.
+_PREFETCH_ENTRIES = 16
 
 
 class RankedSets(NamedTuple):
@@ -580,78 +582,70 @@ def match_with_kept(ranks, verdicts_known, sets, chains, entry_count, rule, scra
     return done, entry_count, written
 
 
-#: The largest size of a set.
-_MAX_SIZE = 1 << 28
-
-
-@kernel
-def partner_size_bounds(sizes, remaining, rule, high, reach):
-    """Write the sizes that entries at a key can match, from their own sizes.
-
-    sizes: of the sets. remaining: how many features of each set are at the key or behind it, negative if the set is not
-    looked up there. The smaller one of two sets is looked up. The larger one has enough remaining features if the
-    smaller one has at most high[i] features, 0 for none; the smaller one has enough if the larger one has at most
-    reach[i], 0 if it is not looked up.
-    """
-    for i in range(sizes.shape[0]):
-        size, n_remaining = int64(sizes[i]), int64(abs(remaining[i]))
-        low = smallest_partner(rule, size)
-        high[i] = largest_partner(rule, size, n_remaining, low)
-        if high[i] < low:
-            high[i] = 0
-        reach[i] = 0
-        if remaining[i] < 0 or required_overlap(rule, size, size) > n_remaining:
-            continue
-        fitting, limit = size, int64(_MAX_SIZE)
-        while fitting < limit:
-            middle = (fitting + limit + 1) // 2
-            if required_overlap(rule, size, middle) <= n_remaining:
-                fitting = middle
-            else:
-                limit = middle - 1
-        reach[i] = fitting
-
-
 class KeyEntries(NamedTuple):
-    """Sets at keys, those of one key adjacent and from the smallest to the largest.
+    """Sets at keys, in any order.
 
     keys, previous_keys: uint64[e], the key, and the key before it in the set's prefix, 0 for none; rows: int64[e], the
-    sets; sizes: int32[e]; high, reach: int64[e], from ``partner_size_bounds``.
+    sets; sizes: int32[e]; remaining: int32[e], how many features of each set are at the key or after it, negative if
+    the set does not look for larger ones there.
     """
 
     keys: np.ndarray
     previous_keys: np.ndarray
     rows: np.ndarray
     sizes: np.ndarray
-    high: np.ndarray
-    reach: np.ndarray
+    remaining: np.ndarray
+
+
+@inner_kernel
+def _sort_by_size(order, sizes, buffer):
+    """Sort the numbers of some entries by the sizes of their sets; buffer: uint64."""
+    for i in range(order.shape[0]):
+        buffer[i] = (uint64(sizes[order[i]]) << uint64(32)) | uint64(order[i])
+    sort_prefix(buffer, order.shape[0])
+    for i in range(order.shape[0]):
+        order[i] = int64(buffer[i] & uint64(0xFFFFFFFF))
 
 
 @kernel
-def pairs_by_key(begin, entries, groups, first_reference, pairs):
+def pairs_by_key(begin, order, entries, groups, first_reference, rule, pairs):
     """Write the rows of two sets that share a key and may match by their sizes, the smaller row first: int64[p, 2].
 
-    groups: sets with equal groups are not compared, or empty; first_reference: two rows from this number on are not
-    compared. Two sets that also share the previous key are left to that key. pairs must have space for the largest
-    group of one key. Returns (entry to continue from, pairs written).
+    order: int64[e], the numbers of the entries by key; those of one key are sorted further, by size. groups: sets with
+    equal groups are not compared, or empty; first_reference: two rows from this number on are not compared. Two sets
+    that also share the previous key are left to that key. pairs must have space for the largest group of one key.
+    Returns (position in ``order`` to continue from, pairs written).
     """
-    keys, previous_keys, rows, sizes, high, reach = entries
-    count = keys.shape[0]
+    keys, previous_keys, rows, sizes, remaining = entries
+    count = order.shape[0]
+    base, stride = uint64(keys.ctypes.data), uint64(keys.strides[0])
+    buffer = np.empty(64, np.uint64)
     written = 0
     end = begin
-    for i in range(begin, count):
-        if i == end:
-            while end < count and keys[end] == keys[i]:
+    for at in range(begin, count):
+        if at + _PREFETCH_ENTRIES < count:
+            prefetch(base + stride * uint64(order[at + _PREFETCH_ENTRIES]))
+        if at == end:
+            while end < count and keys[order[end]] == keys[order[at]]:
                 end += 1
-        if written + end - i > pairs.shape[0]:
-            return i, written
-        for j in range(i + 1, end):
-            if sizes[j] > sizes[i] and sizes[j] > reach[i]:
-                break
+            if end - at > buffer.shape[0]:
+                buffer = np.empty(end - at, np.uint64)
+            if end - at > 1:
+                _sort_by_size(order[at:end], sizes, buffer)
+        if written + end - at > pairs.shape[0]:
+            return at, written
+        i = order[at]
+        for j in order[at + 1 : end]:
             smaller, larger = i, j
             if sizes[i] == sizes[j] and rows[i] > rows[j]:
                 smaller, larger = j, i
-            if sizes[smaller] > high[larger] or sizes[larger] > reach[smaller]:
+            least = required_overlap(rule, int64(sizes[smaller]), int64(sizes[larger]))
+            if remaining[smaller] < least:
+                if sizes[j] > sizes[i]:
+                    # Larger sets need an overlap at least as large.
+                    break
+                continue
+            if abs(remaining[larger]) < least:
                 continue
             if previous_keys[larger] != 0 and previous_keys[smaller] == previous_keys[larger]:
                 continue

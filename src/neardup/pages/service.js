@@ -100,7 +100,7 @@
     }
     const id = event.target.dataset?.release;
     if (id === undefined) return;
-    if (!confirm("Release " + id + "?\n\nIt is an original from then on, and its copies are stopped. This cannot be taken back.")) return;
+    if (!confirm("Release " + id + "?\n\nFrom then on it is an original, and its copies are stopped. This cannot be undone.")) return;
     const path = "/v1/indexes/" + index.value + "/documents/" + encodeURIComponent(id).replaceAll(".", "%2E") + "/release";
     attempt(async () => {
       await send(path, { by: "page" });

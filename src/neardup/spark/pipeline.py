@@ -303,10 +303,9 @@ def _matches(
         in_order = order[representative[order] >= 0]
         _, begins = np.unique(representative[in_order], return_index=True)
         nodes = representative[in_order[np.sort(begins)]]
-        frame = KeptPairSearch(search, table.rows[nodes]).edges()
+        edges = KeptPairSearch(search, table.rows[nodes]).edges()
     else:
-        frame = search.verify(candidates)
-    edges = frame.toArrow()
+        edges = search.verify(candidates)
     by_row = np.argsort(table.rows)
     sides = edges["left"].to_numpy(), edges["right"].to_numpy()
     left, right = (by_row[np.searchsorted(table.rows, side, sorter=by_row)] for side in sides)

@@ -22,7 +22,6 @@ from neardup.kernels.prefixes import (
     index_lengths,
     overlaps_of_pairs,
     pairs_by_key,
-    partner_size_bounds,
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
@@ -247,25 +246,28 @@ class PairSearch:
         self.statistics["candidates"] = self.statistics.get("candidates", 0) + size
         return Candidates(prefix, frame, size, limit is not None and (cuts > 0 or size > limit))
 
-    def verify(self, candidates: Candidates) -> DataFrame:
+    def verify(self, candidates: Candidates) -> pa.Table:
         """Return the candidates that match, as ``EDGE_COLUMNS``."""
         from pyspark.sql import functions as F
 
-        pairs = candidates.frame
         passes = -(-candidates.size // _PAIRS_PER_PASS)
         needed_sets = min(2 * candidates.size, self.statistics["distinct_sets"])
         parts = part_count(needed_sets * self._mean_bytes, self._stages.workers)
 
         def tables() -> Iterator[pa.Table]:
+            if passes <= 1:
+                yield self._stages.table(f"{candidates.prefix}candidates", ["left", "right"])
+                return
             for number in range(passes):
-                share = pairs.where(F.pmod(F.xxhash64("left"), F.lit(passes)) == number) if passes > 1 else pairs
-                yield share.toArrow()
+                yield candidates.frame.where(F.pmod(F.xxhash64("left"), F.lit(passes)) == number).toArrow()
 
         def verified() -> DataFrame:
             worker = partial(verify_sets, self._rule)
             return compare_pairs(self._spark, tables(), parts, self._route, worker, EDGE_COLUMNS)
 
-        return self._stages.run(f"{candidates.prefix}pairs", verified)
+        name = f"{candidates.prefix}pairs"
+        self._stages.run(name, verified)
+        return self._stages.table(name, ["left", "right", "o"])
 
     def _route(self, placement: Broadcast[PairPlacement]) -> DataFrame:
         schema = "part int, row bigint, features binary"
@@ -416,11 +418,12 @@ def _entry_batch(
     entries = np.empty(len(keys), _ENTRY)
     for name, column in zip(_ENTRY.names or (), (keys, previous, rows, sizes, rests), strict=True):
         entries[name] = column
-    part = (keys % np.uint64(parts)).astype(np.int32)
+    # NumPy sorts numbers of 16 bits in one pass.
+    part = (keys % np.uint64(parts)).astype(np.min_scalar_type(parts))
     order = np.argsort(part, kind="stable")
     numbers, begins = np.unique(part[order], return_index=True)
     blobs = [group.tobytes() for group in np.split(entries[order], begins[1:])] if len(numbers) else []
-    return pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(blobs, pa.binary())], ["part", "data"])
+    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(blobs, pa.binary())], ["part", "data"])
 
 
 def candidate_batches(
@@ -433,28 +436,17 @@ def candidate_batches(
     entries = np.frombuffer(b"".join(blob for batch in batches for blob in batch["data"].to_pylist()), _ENTRY)
     if sides is not None:
         entries = entries[np.isin(entries["row"], sides.value.rows)]
-    if not len(entries):
-        return
-    keys = np.ascontiguousarray(entries["key"])
-    order = np.argsort(keys)
-    keys = keys[order]
-    # A set that is alone at a key meets nobody there.
-    is_repeat = np.append(False, keys[1:] == keys[:-1])
-    entries = entries[order[is_repeat | np.append(is_repeat[1:], False)]]
-    if not len(entries):
-        return
-    entries = entries[np.lexsort((entries["size"], entries["key"]))]
-    keys, previous, rows, sizes, rests = (np.ascontiguousarray(entries[name]) for name in _ENTRY.names or ())
     is_second = np.empty(0, np.bool_)
     if sides is not None and len(sides.value.is_second):
-        is_second = sides.value.is_second[np.searchsorted(sides.value.rows, rows)]
-    high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    partner_size_bounds(sizes, rests, rule, high, reach)
-    ordered = KeyEntries(keys, previous, rows, sizes, high, reach)
-    largest = int(np.diff(np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))).max())
-    pairs, at, left = np.empty((max(_PAIRS_PER_BATCH, largest), 2), np.int64), 0, limit
-    while at < len(keys):
-        at, written = pairs_by_key(at, ordered, is_second, FIRST_REFERENCE_ROW, pairs)
+        is_second = sides.value.is_second[np.searchsorted(sides.value.rows, entries["row"])]
+    columns = KeyEntries(*(entries[name] for name in _ENTRY.names or ()))
+    order = np.argsort(np.ascontiguousarray(columns.keys))
+    pairs, at, left = np.empty((_PAIRS_PER_BATCH, 2), np.int64), 0, limit
+    while at < len(order):
+        begin = at
+        at, written = pairs_by_key(begin, order, columns, is_second, FIRST_REFERENCE_ROW, rule, pairs)
+        if at == begin:
+            pairs = np.empty((2 * len(pairs), 2), np.int64)
         listed = pairs[:written] if left is None else pairs[: min(written, left)]
         yield pa.RecordBatch.from_arrays([pa.array(listed[:, 0]), pa.array(listed[:, 1])], ["left", "right"])
         if left is not None and (left := left - written) < 0:
@@ -494,7 +486,7 @@ class KeptPairSearch:
         self._by_row = np.argsort(rows)
         self._steps = 0
 
-    def edges(self) -> DataFrame:
+    def edges(self) -> pa.Table:
         """Return all pairs of a kept set with a dropped one, as ``EDGE_COLUMNS``."""
         kept = self._kept_in_steps(np.arange(len(self._rows)))
         dropped = np.delete(np.arange(len(self._rows)), kept)
@@ -523,10 +515,9 @@ class KeptPairSearch:
         positions = np.arange(len(places))
         return places[~find_keepers(positions, pairs, positions).dropped]
 
-    def _places_of(self, edges: DataFrame) -> Integers:
+    def _places_of(self, edges: pa.Table) -> Integers:
         """Return the places of all sets in pairs, those on the left before those on the right."""
-        table = edges.select("left", "right").toArrow()
-        rows = np.concatenate([table["left"].to_numpy(), table["right"].to_numpy()])
+        rows = np.concatenate([edges["left"].to_numpy(), edges["right"].to_numpy()])
         places: Integers = self._by_row[np.searchsorted(self._rows, rows, sorter=self._by_row)]
         return places
 

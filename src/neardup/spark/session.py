@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.metadata
+import importlib.util
 import logging
 import os
 import re
@@ -13,12 +15,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
+from neardup.kernels.compilation import cache_folder
 from neardup.spark.cluster import (
     check_master,
     check_workers,
@@ -70,6 +75,11 @@ _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT_RUN_SETTINGS = {"spark.driver.extraJavaOptions": _FAST_START, "spark.executor.extraJavaOptions": _FAST_START}
 
 
+#: Seconds, more than Java takes to write an archive of classes.
+_ARCHIVE_TIMEOUT = 300
+_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 class Java(NamedTuple):
     """A Java: the path of its command, and its version."""
 
@@ -98,6 +108,7 @@ def find_java() -> Java:
     return java
 
 
+@cache
 def _java_at(path: Path) -> Java | None:
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
@@ -167,8 +178,9 @@ def session(
         In one sentence: no PySpark, no Java, no such cluster, no workers, or workers without this package.
     """
     check_master(master)
-    check_spark()
+    java = check_spark()
     chosen = dict(settings or {})
+    chosen[_DRIVER_OPTIONS] = f"{_class_archive_option(java)} {chosen.get(_DRIVER_OPTIONS, '')}".strip()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_silence_py4j())
         path = log
@@ -198,17 +210,40 @@ def _has_own_workers(master: str, settings: Mapping[str, str]) -> bool:
     return master.startswith("local") and python == sys.executable
 
 
+def _class_archive_option(java: Java) -> str:
+    """Return Java's option to load Spark's classes from an archive, or to write it when Java ends; empty for neither.
+
+    Loading and checking classes takes half of Java's time in a short run. Java itself refuses an archive that does not
+    fit its version or its classes. It writes the header last, so an archive without one is incomplete.
+    """
+    folder, spec = cache_folder(), importlib.util.find_spec("pyspark")
+    if folder is None or spec is None or spec.origin is None:
+        return ""
+    sources = [java.path.resolve(), Path(spec.origin).parent / "jars"]
+    identity = " ".join(f"{source} {source.stat().st_mtime_ns}" for source in sources if source.exists())
+    archive = folder.parent / f"spark-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+    with contextlib.suppress(FileNotFoundError), archive.open("rb") as file:
+        if any(file.read(4)):
+            return f'"-XX:SharedArchiveFile={archive}"'
+        if time.time() - archive.stat().st_mtime < _ARCHIVE_TIMEOUT:
+            return ""
+    return f'"-XX:ArchiveClassesAtExit={archive}"'
+
+
 def _start(master: str, settings: dict[str, str], log: str) -> SparkSession:
     # PySpark warns of a pandas newer than itself whenever Arrow is used; no pandas data frame is used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
     # Spark's launcher is a Java itself, which lives for less than a second.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _FAST_START)
     if is_local(master):
-        # The machine's name may resolve to an address at which it cannot reach itself; workers need this Python.
+        # The machine's name may resolve to an address at which it cannot reach itself; workers need this Python; and
+        # Spark's scripts would start a Python to find their own folder.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_HOME", _find_spark_home())
     builder = SparkSession.builder.master(master).appName(f"neardup {__version__}")
     for name, value in (SETTINGS | settings).items():
         builder = builder.config(name, value)

@@ -49,7 +49,7 @@ class _Prepared(NamedTuple):
 
 
 class _PreparedCache:
-    """PreparedDocuments documents by serial, so that few are prepared twice."""
+    """Prepared documents by serial, so that few are prepared twice."""
 
     def __init__(self, measurer: Measurer, domain: Domain | None) -> None:
         self._measurer, self._domain = measurer, domain

@@ -1,4 +1,4 @@
-"""The article of a page: found without its surroundings, at a cost that no page can raise."""
+"""HTML: tags are removed in linear time, and the article of a page is found without its surroundings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given
@@ -16,11 +16,103 @@ from paths import SHARED
 
 from neardup.text import html
 from neardup.text.encoding import decode_page
-from neardup.text.html import extract_article, main_text, strip_tags
+from neardup.text.html import PATTERN_WINDOW, TagScanner, extract_article, main_text, strip_tags
 
 HTML = SHARED / "html"
+_PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
+_PIECES += ["<script>", "</script", "</script>", "<style ", "</style>", "x", "&amp;", "&#", "9999", ";", "\0", "\n"]
+hostile = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
 
-pytestmark = needs_html
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        ("<p>one</p><p>two</p>", "one\ntwo"),
+        ("<p>H<b>e</b>llo,\n  <a href='x'>you</a></p>", "Hello, you"),
+        ("a<br>b<br/>c", "a\nb\nc"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+        ("&lt;b&gt; &eacute; &#x4e2d; &#128240; &amp;amp;", "<b> é 中 📰 &amp;"),
+        ("<script>if (a < b) document.write('<p>no</p>')</script>yes", "yes"),
+        ("<STYLE type=x>p {}</Style >yes", "yes"),
+        ("<script>never closed", ""),
+        ("<script/>still code</script>text", "still code\ntext"),
+        ("<scripty>text</scripty>", "text"),
+        ("x<!-- <p>no</p> -->y<!-->z", "xyz"),
+        ("x<!-- never closed", "x"),
+        ("<!DOCTYPE html><?php echo 1 ?>x</ 5>y</>z", "xyz"),
+        ("<a title=\"a > b\" rel='>'>x</a>", "x"),
+        ('<a title = "a > b">x</a>', "x"),
+        ('<a title=">x</a>', "x"),
+        ("<p don't>x</p>", "x"),
+        ("x <b and nothing else", "x"),
+        ("<img alt='no'/>x", "x"),
+        ("a\0b<scr\0ipt>no</script>", "ab"),
+        ("<svg><path d='M0'/>x</svg>", "x"),
+        ("&#" + "9" * 10_000 + ";x", "\ufffdx"),
+        ("&#x110000;&#xd800;", "\ufffd\ufffd"),
+        ("<p>العربية</p><p>中文 📈</p>", "العربية\n中文 📈"),
+        (f"<p title='{'x > ' * 1000}'>y</p>", "y"),
+    ],
+)
+def test_stripped_text_is_what_a_reader_sees(markup: str, text: str) -> None:
+    assert strip_tags(markup) == text
+
+
+@given(st.text("ab \t\x1f\u2003", max_size=60), st.integers(1, 9))
+def test_long_lines_are_collapsed_like_short_ones(line: str, long: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "_LONG_LINE", long)
+        assert html.collapse_lines(line) == " ".join(line.split())
+
+
+@given(hostile)
+def test_the_pattern_and_the_scan_find_the_same_tags(markup: str) -> None:
+    assert list(TagScanner(markup)) == list(TagScanner(markup, window=0))
+
+
+@given(st.one_of(st.text(max_size=200), hostile))
+def test_tags_are_in_order_and_within_the_markup(markup: str) -> None:
+    at = 0
+    for tag in TagScanner(markup):
+        assert at <= tag.start <= tag.end <= len(markup)
+        assert not tag.name or markup[tag.start] == "<"
+        at = tag.end
+    assert isinstance(strip_tags(markup), str)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["p", "b", "div", "td", "h1"]), st.text("abc <>=/'&;-!?", max_size=12))))
+def test_the_inside_of_tags_is_never_shown(attributes: list[tuple[str, str]]) -> None:
+    markup = "".join(
+        f'<{name} title="SECRET {value}" data-x=SECRET>{i}</{name}><!-- SECRET --><script>"SECRET {value}"</script>'
+        for i, (name, value) in enumerate(attributes)
+    )
+    text = strip_tags(markup)
+    assert "SECRET" not in text
+    assert "".join(text.split()) == "".join(map(str, range(len(attributes))))
+
+
+REPEATED = [*_PIECES, "<a ", "<a b=", '<a b=">', "<a b='>", "<a b=\"'> <a b='\">", "<!-- ", '= "', "=   '", "</scrip "]
+
+
+@pytest.mark.parametrize("begin", ["", "<a ", "<script>", "<!--", '<a b="'])
+def test_no_markup_is_scanned_repeatedly(begin: str) -> None:
+    for piece, end in product(REPEATED, ["", ">", '"', "-->"]):
+        markup = begin + piece * (4_000 // len(piece)) + end
+        seen = TagScanner(markup)
+        for _ in seen:
+            pass
+        assert seen.scanned <= 8 * len(markup) + 4 * PATTERN_WINDOW, piece
+
+
+@given(hostile)
+def test_scanning_is_linear_for_any_mixture(piece: str) -> None:
+    markup = piece * (1 + 4_000 // max(1, len(piece)))
+    seen = TagScanner(markup, window=64)
+    for _ in seen:
+        pass
+    assert seen.scanned <= 12 * len(markup) + 4 * PATTERN_WINDOW
 
 
 def words(text: str) -> Counter[str]:
@@ -32,6 +124,7 @@ def alike(left: str, right: str) -> float:
     return (a & b).total() / max(1, (a | b).total())
 
 
+@needs_html
 def test_an_article_gives_the_same_text_under_any_navigation() -> None:
     for seed in range(5):
         texts = [main_text(page(paragraphs(seed), site)) for site in range(3)]
@@ -39,6 +132,7 @@ def test_an_article_gives_the_same_text_under_any_navigation() -> None:
         assert all(paragraph in text for text in texts for paragraph in paragraphs(seed))
 
 
+@needs_html
 def test_different_articles_under_the_same_navigation_give_different_texts() -> None:
     for site in range(3):
         texts = [main_text(page(paragraphs(seed), site)) for seed in range(4)]
@@ -51,6 +145,7 @@ def test_different_articles_under_the_same_navigation_give_different_texts() -> 
         assert not any("section" in text for text in texts)
 
 
+@needs_html
 @pytest.mark.parametrize(
     ("markup", "text", "fallback"),
     [
@@ -67,6 +162,7 @@ def test_pages_without_an_article_give_all_their_text(markup: str, text: str, fa
     assert extract_article(markup) == (text, fallback)
 
 
+@needs_html
 def test_all_text_is_returned_if_the_library_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(markup: str) -> str:
         raise RecursionError(markup[:1])
@@ -75,6 +171,7 @@ def test_all_text_is_returned_if_the_library_fails(monkeypatch: pytest.MonkeyPat
     assert extract_article("<p>some words</p>") == ("some words", "failed")
 
 
+@needs_html
 @pytest.mark.parametrize(
     ("encoding", "sentence"),
     [
@@ -93,44 +190,19 @@ def test_bytes_are_decoded_by_their_encoding(encoding: str, sentence: str) -> No
     assert found.text.count(sentence.strip()) == 24
 
 
-_PIECES = [
-    "<",
-    ">",
-    "<div",
-    "<p>",
-    "</p>",
-    "<table>",
-    "<!--",
-    "-->",
-    "<script>",
-    "</script>",
-    "<html><body>",
-    "<![CDATA[",
-]
-_PIECES += [
-    "words and words ",
-    "é新📰",
-    "\0",
-    "\x08",
-    "\ud800",
-    "&#0;",
-    "&amp",
-    "<title>",
-    "<a href='",
-    "'",
-    '"',
-    "</body>",
-    "\n",
-]
+_MARKUP = ["<div", "<table>", "<html><body>", "<![CDATA[", "words and words ", "é新📰", "\x08", "\ud800", "&#0;"]
+_MARKUP += ["&amp", "<title>", "<a href='", "</body>", *_PIECES]
 
 
-@given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_PIECES), max_size=50).map("".join)))
+@needs_html
+@given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_MARKUP), max_size=50).map("".join)))
 def test_no_markup_raises(markup: str | bytes) -> None:
     found = extract_article(markup)
     assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
     assert found.text or not strip_tags(markup if isinstance(markup, str) else decode_page(markup))
 
 
+@needs_html
 @pytest.mark.shared
 @pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data beside the project")
 def test_the_articles_of_real_pages_are_found() -> None:
