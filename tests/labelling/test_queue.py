@@ -21,6 +21,7 @@ from neardup.classifier.classifier import parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
+from neardup.labelling import queue as queue_module
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import (
     REASON_CYCLE,
@@ -125,7 +126,8 @@ def test_the_first_questions_spread_over_similarity(labelling: Labelling) -> Non
     assert len(set(pairs_of(asked))) == SPREAD_LABELS
 
 
-def test_later_reasons_follow_their_cycle(labelling: Labelling) -> None:
+def test_later_reasons_follow_their_cycle(labelling: Labelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "_DOUBTFUL_PAIRS", 15)
     for _ in range(SPREAD_LABELS):
         labelling.judge()
     for number in range(SPREAD_LABELS, SPREAD_LABELS + 2 * len(REASON_CYCLE)):
@@ -139,7 +141,7 @@ def test_later_reasons_follow_their_cycle(labelling: Labelling) -> None:
         if question.reason == "audit" and (np.abs(g) >= 1).any():
             assert abs(g[row]) >= 1
         if question.reason == "doubt":
-            assert row in sorted(unjudged, key=lambda row: abs(g[row]))[:200]
+            assert row in sorted(unjudged, key=lambda row: abs(g[row]))[:15]
     assert len(set(pairs_of([labelling.judge() for _ in range(10)]))) == 10
 
 
