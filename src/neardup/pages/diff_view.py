@@ -43,11 +43,13 @@ def side_by_side(left: ShownDocument, right: ShownDocument, *, words: int = 400,
 _SEARCHED_LENGTH = 2_000
 
 
-def pair_fold(summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", opened: bool = False) -> Html:
+def pair_fold(
+    summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", is_open: bool = False
+) -> Html:
     """Return a fold with two documents side by side; the search field finds their words."""
     parts = (part for shown in (left, right) for part in (shown.id, shown.title, shown.text))
-    searched = " ".join(part[:_SEARCHED_LENGTH] for part in parts)
-    return fold(summary, side_by_side(left, right, head=head), opened=opened, searched=searched)
+    search_text = " ".join(part[:_SEARCHED_LENGTH] for part in parts)
+    return fold(summary, side_by_side(left, right, head=head), is_open=is_open, search_text=search_text)
 
 
 class _Cells(NamedTuple):

@@ -162,7 +162,7 @@ def _thresholds_chart(sweep: Sweep, wording: Wording) -> Chart:
         wording.sweep_caption,
         description,
         finish_chart(_sweep_chart(sweep, wording)),
-        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, best=(sweep.own_index,)),
+        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)),
         "" if any(sweep.dropped) else f"no {_dropped_noun(wording)} at any of these thresholds",
     )
 
