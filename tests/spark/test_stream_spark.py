@@ -136,7 +136,7 @@ def test_rows_that_are_no_documents_are_reported_as_rejected(spark: SparkSession
     timed = frame.selectExpr("id", "text", "timestamp_micros(cast(when * 1000000 as bigint)) as time")
     # Spark's own watermark drops nothing local_value.
     found = run_stream(neardup.spark.stream(timed.withWatermark("time", "1 second")), tmp_path)
-    rejected = sorted((row["id"] or "", row["flag"]) for row in found if row["kind"] == "set-aside")
+    rejected = sorted((row["id"] or "", row["flag"]) for row in found if row["kind"] == "rejected")
     assert rejected == [("", "no id"), ("a", "no text"), ("b", "no readable time")]
     assert [(row["id"], row["kind"], row["of"]) for row in found if row["serial"] is not None] == [
         ("c", "original", None),
