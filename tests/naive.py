@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from naive_text import naive_tokens
+import naive_features
 
 Gram = tuple[object, ...]
 
 
 def grams(text: str, normalizer: str, kind: str, n: int, multiset: bool) -> frozenset[Gram]:
-    """The features of a text: n-grams of tokens, or of characters of the comparable text."""
-    units: Sequence[str] = naive_tokens(text, normalizer)
-    if kind == "qgrams":
-        units = list(("" if normalizer == "compact" else " ").join(units))
-    if not units:
-        return frozenset()
-    found = [tuple(units[i : i + n]) for i in range(len(units) - n + 1)] or [tuple(units)]
-    if not multiset:
-        return frozenset(found)
-    seen: Counter[Gram] = Counter()
-    out: set[Gram] = set()
-    for gram in found:
-        out.add((gram, seen[gram]))
-        seen[gram] += 1
-    return frozenset(out)
+    """The feature set of a text: n-grams of tokens, or of characters of the comparable text."""
+    return frozenset(naive_features.features(text, f"{kind}:{n}{':multiset' * multiset}", normalizer))
 
 
 def reaches(measure: str, o: int, a: int, b: int, t: Fraction) -> bool:
@@ -97,15 +83,14 @@ def hamming(left: int, right: int) -> int:
     return sum(x != y for x, y in zip(f"{left:064b}", f"{right:064b}", strict=True))
 
 
-def levenshtein(left: str, right: str) -> int:
+def levenshtein(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """The fewest characters to insert, delete or replace, by the table of all prefixes."""
-    before = list(range(len(right) + 1))
+    row = list(range(len(right) + 1))
     for i, x in enumerate(left, 1):
-        row = [i]
+        diagonal, row[0] = row[0], i
         for j, y in enumerate(right, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
-        before = row
-    return before[-1]
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]
 
 
 def required_overlap(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""The features of one text by a recipe, naively: sets of grams, of sketch slots, of bands, or 64 bits."""
+"""Naive features of a text by a recipe: sets of grams, of sketch slots, of bands, or 64 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Features = frozenset[Any]
 
 
 def feature_maker(recipe: Recipe, sample: Sequence[str]) -> Callable[[str], Features]:
-    """A function from a text to its features: grams, the slots of a sketch with their values, or 64 bits."""
+    """Return a function from a text to its features: grams, the slots of a sketch with their values, or 64 bits."""
     statistics = None
     if recipe.needs_statistics:
         statistics = gather_statistics(
@@ -55,7 +55,7 @@ def _words(text: str, recipe: Recipe, statistics: Statistics | None = None) -> t
 
 
 def _hash_of(text: str, recipe: Recipe) -> Callable[[naive_features.Gram], int]:
-    """The hash by which windows are sampled: the library's own hashes of all windows of a text."""
+    """Return the hash by which windows are sampled, from the library's hashes of all windows of a text."""
     bare = ":".join(recipe.features.split(":")[:2]) + ":1"
     grams = [g for segment in naive_features.grams(text, bare, recipe.normalize) for g in segment]
     return dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True)).__getitem__
@@ -84,7 +84,7 @@ def _signature(text: str, recipe: Recipe, statistics: Statistics | None) -> Feat
 
 @cache
 def bands(text: str, recipe: Recipe) -> Features:
-    """The bands of a text's sketch, each with its number."""
+    """Return the bands of the sketch of a text, each with its number."""
     plan = bands_of(recipe)
     found, _ = _words(text, recipe.changed(search="exact"))
     minima = naive_minhash(found, plan.bands * plan.rows, recipe.seed)

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import naive
 from naive_text import is_ignorable, is_letter, is_newer, is_single, naive_composed
 
 STOPS = ".!?\u2026\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u1362\u0589\u104b"
@@ -134,14 +135,8 @@ def prefixes(tokens: Sequence[str], letters: int) -> set[str]:
     return {token[:letters] for token in tokens}
 
 
-def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """The Levenshtein distance, from its table."""
-    row = list(range(len(other) + 1))
-    for i, x in enumerate(one, 1):
-        before, row[0] = row[0], i
-        for j, y in enumerate(other, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-    return row[-1]
+#: The Levenshtein distance.
+distance = naive.levenshtein
 
 
 def common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:

@@ -1,4 +1,4 @@
-"""The sliding window again, slow and plain: every held document in a list, looked at for every item that arrives.
+"""The naive twin of the sliding window: a list of documents, all of them compared with every arriving one.
 
 Sets, lists and fractions; written from the rules of the flow, not from the library. ``QuickIndex`` gives the same by a
 dictionary of features, for streams that are too long to compare all with all.
@@ -25,7 +25,7 @@ _UNITS = {"s": 1_000_000, "m": 60_000_000, "h": HOUR, "d": 24 * HOUR}
 
 
 class Expected(NamedTuple):
-    """What a verdict must say."""
+    """The expected verdict."""
 
     id: str
     kind: str
@@ -36,7 +36,7 @@ class Expected(NamedTuple):
 
 
 def microseconds(timestamp: float | datetime | str) -> int:
-    """A time since 1970 UTC; one without a zone is UTC."""
+    """Return a time in microseconds since 1970 (UTC); a time without a zone is in UTC."""
     if isinstance(timestamp, str):
         timestamp = datetime.fromisoformat(timestamp)
     if isinstance(timestamp, datetime):
@@ -46,7 +46,7 @@ def microseconds(timestamp: float | datetime | str) -> int:
 
 
 def width(window: str | int | float | timedelta | None) -> tuple[int | None, bool]:
-    """W, and whether it counts documents; None for endless."""
+    """Return W, None for endless, and whether it counts documents."""
     if window is None or window == "endless":
         return None, False
     if isinstance(window, timedelta):
@@ -75,7 +75,7 @@ class Item:
 
 
 class NaiveIndex:
-    """The rules of the flow, one after the other."""
+    """The rules of the flow, step by step."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class NaiveIndex:
         self.window.append(item)
 
     def _near(self, item: Item) -> Iterator[tuple[Item, int, int, int]]:
-        """The held documents that the window lets be partners, in order of arrival, with o, a and b."""
+        """Yield the possible partners in the window in order of arrival, with o, a and b."""
         for other in self.window:
             if self._is_in(other) and (self.w is None or abs(item.t - other.t) <= self.w):
                 if self.recipe.measure == "hamming":
@@ -191,7 +191,7 @@ class NaiveIndex:
         return [(x, naive.similarity(self.recipe.measure, *c), (c[0], c[1], c[2])) for x, *c in near if c[0]]
 
     def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
-        """The similarity of a pair that matches by the recipe."""
+        """Return the similarity of a matching pair, None for other pairs."""
         recipe = self.recipe
         floor = Fraction(str(recipe.jaccard_floor))
         if not naive.reaches(recipe.measure, o, a, b, recipe.exact_threshold):
@@ -220,7 +220,7 @@ class NaiveIndex:
 
 
 class QuickIndex(NaiveIndex):
-    """The same for measures of sets, by a dictionary from features to the held documents that have them."""
+    """The same for measures of sets, with a dictionary from features to the documents in the window."""
 
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
@@ -247,6 +247,6 @@ class QuickIndex(NaiveIndex):
         for (_, other), o in sorted(shared.items(), key=lambda x: x[0][0]):
             a, b = len(item.features), len(other.features)
             close = self.w is None or abs(item.t - other.t) <= self.w
-            # Floating point passes over what is far below the threshold; fractions decide the rest.
+            # Floating point skips pairs far below the threshold; fractions decide the rest.
             if close and naive.similarity(self.recipe.measure, o, a, b) > at - 1e-6:
                 yield other, o, a, b

@@ -1,4 +1,4 @@
-"""Values that are times and values that are none, for the tests of the parser and of all that uses it."""
+"""Values that are times and values that are not, for the tests of the parser and its users."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TEXTS: list[tuple[str, datetime]] = [
     ("-62135596800", datetime.min.replace(tzinfo=UTC)),
     ("9999-12-31T23:59:59Z", datetime.max.replace(microsecond=0, tzinfo=UTC)),
 ]
-#: Numbers that mean what they mean as text.
+#: Numbers with the same meaning as their texts.
 NUMBERS: list[tuple[int | float, datetime]] = [
     *((int(text), time) for text, time in TEXTS if text.removeprefix("-").isdecimal()),
     *((float(text), time) for text, time in TEXTS if text in ("2019.0", "20190321.0", "1553167800.123456")),
@@ -88,5 +88,5 @@ NO_NUMBERS: list[int | float] = [-62135596801, 20190332, 20190321246000, 10**20,
 
 
 def plain(value: Any) -> datetime | None:
-    """What the tables say of a value."""
+    """Return the expected time of a value."""
     return dict(TEXTS).get(value) if isinstance(value, str) else dict(NUMBERS).get(value)

@@ -1,4 +1,4 @@
-"""Classifiers fitted with scikit-learn on texts of a few templates, whose facts differ now and then."""
+"""Classifiers fitted on texts of a few templates, some with different facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neardup.classifier.measurer import Measurer
 from neardup.classifier.records import read_records
 from neardup.classifier.vector import Vector, vector_statistics
 from neardup.documents import corpus_of
-from neardup.training.fit import extract_machine
+from neardup.training.fit import MachineOptions, extract_machine, fit
 
 SETS = "jaccard(words:1), containment(words:2), length_ratio"
 FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"
@@ -48,20 +48,24 @@ def texts(count: int, seed: int = 1) -> Texts:
     for i in range(count):
         kind = rng.random()
         if rows and kind < 0.4:
-            of = rng.randrange(len(rows))
-            words = str(rows[of]["text"]).split()
+            source = rng.randrange(len(rows))
+            words = str(rows[source]["text"]).split()
             for _ in range(rng.choice([0, 1, 1, 2])):
                 words[rng.randrange(len(words))] = rng.choice(_WORDS)
-            text, told, hour = " ".join(words), story[of], rows[of]["hour"] + rng.randrange(3)
+            text, number, hour = " ".join(words), story[source], rows[source]["hour"] + rng.randrange(3)
         elif kind < 0.7:
             place, figure, other = rng.choice(_PLACES), rng.randrange(100, 999), rng.randrange(10, 99)
-            text, told, hour = f"{place} port: {figure} ships came in, up {other} from last week", i, rng.randrange(500)
+            text, number, hour = (
+                f"{place} port: {figure} ships came in, up {other} from last week",
+                i,
+                rng.randrange(500),
+            )
         else:
-            text, told, hour = " ".join(rng.choices(_WORDS, k=rng.randint(6, 14))), i, rng.randrange(500)
+            text, number, hour = " ".join(rng.choices(_WORDS, k=rng.randint(6, 14))), i, rng.randrange(500)
         title = None if rng.random() < 0.2 else " ".join(text.split()[:4])
         time = None if rng.random() < 0.2 else f"2024-03-{1 + hour // 24:02d}T{hour % 24:02d}:00:00Z"
         rows.append({"id": f"d{i}", "text": text, "title": title, "time": time, "hour": hour})
-        story.append(told)
+        story.append(number)
     return Texts(rows, story)
 
 
@@ -72,18 +76,8 @@ def fitted(
     cost: float = 1.0,
     gamma: float | None = None,
 ) -> Any:
-    """The pipeline that a training fits."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    steps = [
-        ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
-        ("scale", StandardScaler()),
-        ("svm", SVC(kernel=kernel, C=cost, gamma=gamma or 1 / x.shape[1])),
-    ]
-    return Pipeline(steps).fit(x, y)
+    """A fitted pipeline; gamma is that of scikit-learn, by default 1 / columns."""
+    return fit(x, y, MachineOptions(kernel, cost, (gamma or 1 / x.shape[1]) * x.shape[1]))
 
 
 @cache

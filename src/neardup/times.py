@@ -54,8 +54,8 @@ FORMS = (
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_MIN = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_MAX = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 #: Units of numbers: below the limit, a number counts units of so many microseconds.
 _UNITS = ((10**11, 1_000_000), (10**14, 1000), (10**17, 1))
 #: A number of this size or larger is not a time; smaller ones count nanoseconds.
@@ -110,7 +110,7 @@ def microseconds_of(value: object) -> int | None:
         microseconds = _parse_real(value)
     else:
         microseconds = None
-    return microseconds if microseconds is not None and _FIRST <= microseconds <= _LAST else None
+    return microseconds if microseconds is not None and _MIN <= microseconds <= _MAX else None
 
 
 def times_of(values: pa.Array | pa.ChunkedArray) -> tuple[Integers, Booleans]:
@@ -237,7 +237,7 @@ def _parse_timestamps(values: pa.Array) -> tuple[Integers, Booleans]:
     numbers = np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     if not unit:
         return np.where(valid, numbers // 1000, 0), valid
-    readable = valid & (numbers >= _FIRST // unit) & (numbers <= _LAST // unit)
+    readable = valid & (numbers >= _MIN // unit) & (numbers <= _MAX // unit)
     return np.where(readable, numbers, 0) * unit, readable
 
 
@@ -250,11 +250,11 @@ def _parse_numbers(values: pa.Array, kind: type[np.int64 | np.float64]) -> tuple
     for low, high in _DATES:
         plain &= (numbers < low) | (numbers >= high)
     unix = numbers[plain]
-    whole = unix.astype(np.int64)
+    whole_part = unix.astype(np.int64)
     units = np.select([np.abs(unix) < limit for limit, _ in _UNITS], [unit for _, unit in _UNITS])
     found = np.zeros(len(numbers), np.int64)
-    found[plain] = whole * units + np.rint((unix - whole) * units).astype(np.int64)
-    readable = plain & (found >= _FIRST) & (found <= _LAST)
+    found[plain] = whole_part * units + np.rint((unix - whole_part) * units).astype(np.int64)
+    readable = plain & (found >= _MIN) & (found <= _MAX)
     special = valid & ~plain
     distinct, places = np.unique(numbers[special], return_inverse=True)
     times, are_times = _parse_values(distinct.tolist())

@@ -105,13 +105,13 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 
 
 @cache
-def whole() -> bytes:
+def file_content() -> bytes:
     return pack_classifier(trained(WEIGHED, "rbf"))
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_a_changed_byte_is_detected(part: float, by: int) -> None:
-    changed = bytearray(whole())
+    changed = bytearray(file_content())
     changed[int(part * len(changed))] ^= by
     assert "truncated or changed" in refused(bytes(changed))
 
@@ -119,24 +119,28 @@ def test_a_changed_byte_is_detected(part: float, by: int) -> None:
 @settings(max_examples=30)
 @given(st.floats(0, 1, exclude_max=True), st.binary(max_size=9))
 def test_a_truncated_or_extended_file_is_refused(part: float, more: bytes) -> None:
-    length = int(part * len(whole()))
-    assert "truncated or changed" in refused(whole()[:length])
-    assert "truncated or changed" in refused(whole()[:length] + more + whole()[length + len(more) :][:-1])
+    length = int(part * len(file_content()))
+    assert "truncated or changed" in refused(file_content()[:length])
+    assert "truncated or changed" in refused(file_content()[:length] + more + file_content()[length + len(more) :][:-1])
     if more:
-        assert "truncated or changed" in refused(whole() + more)
+        assert "truncated or changed" in refused(file_content() + more)
 
 
 def test_other_files_and_formats_are_refused() -> None:
-    for data in (b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, whole()[64:], whole() * 2):
+    for data in (b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, file_content()[64:], file_content() * 2):
         assert says(refused(data), "not a classifier file", "truncated or changed", "that neardup train wrote")
-    changed = rewritten(whole(), lambda manifest, entries: manifest.update(kind="holiday photographs"))
-    packed = rewritten(whole(), lambda manifest, entries: entries.update(scores=b"0" * 10_000), zipfile.ZIP_DEFLATED)
+    changed = rewritten(file_content(), lambda manifest, entries: manifest.update(kind="holiday photographs"))
+    packed = rewritten(
+        file_content(), lambda manifest, entries: entries.update(scores=b"0" * 10_000), zipfile.ZIP_DEFLATED
+    )
     for data in (changed, packed):
         message = refused(data)
         assert says(message, "not a classifier file", "that neardup train wrote")
         assert "truncated" not in message
-    later = rewritten(whole(), lambda manifest, entries: manifest.update(format=9))
-    former = rewritten(whole(), lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED)
+    later = rewritten(file_content(), lambda manifest, entries: manifest.update(format=9))
+    former = rewritten(
+        file_content(), lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED
+    )
     for data, number in ((later, 9), (former, 1)):
         assert says(refused(data), f"format {number}", "reads 3", "train it again")
 
@@ -192,7 +196,7 @@ def saved(values: Any, *, pickled: bool = False) -> bytes:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_inconsistent_content_is_refused(change: str) -> None:
-    message = refused(rewritten(whole(), CHANGES[change]))
+    message = refused(rewritten(file_content(), CHANGES[change]))
     assert message.endswith("train it again") or "train again" in message, message
 
 
@@ -205,11 +209,11 @@ def test_inconsistent_content_is_refused(change: str) -> None:
     ],
 )
 def test_files_of_other_versions_are_refused(name: str, value: str, words: str) -> None:
-    message = refused(rewritten(whole(), lambda manifest, entries: manifest["depends_on"].update({name: value})))
+    message = refused(rewritten(file_content(), lambda manifest, entries: manifest["depends_on"].update({name: value})))
     assert words in message
     assert value in message
     assert message.endswith("train it again")
-    message = refused(rewritten(whole(), lambda manifest, entries: manifest.pop("depends_on")))
+    message = refused(rewritten(file_content(), lambda manifest, entries: manifest.pop("depends_on")))
     assert "older neardup" in message
     assert message.endswith("train it again")
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import naive
 import naive_features
-import naive_vector
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,6 +22,8 @@ from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, parse_candidate_rule
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -38,54 +40,25 @@ TEXTS = st.lists(
 
 
 @cache
-def words(text: str, n: int = 1) -> list[Any]:
-    recipe = Recipe(features=f"words:{n}")
-    return list(naive_features.features(text, recipe.features, recipe.normalize))
-
-
-def plain_vector(vector: str, left: str, right: str) -> list[float]:
-    """The measures of a pair, by their definitions."""
-    sets: dict[str, Any] = {
-        "jaccard(words:1)": lambda: naive_vector.of_sets("jaccard", set(words(left)), set(words(right))),
-        "jaccard(words:2)": lambda: naive_vector.of_sets("jaccard", set(words(left, 2)), set(words(right, 2))),
-        "containment(words:2)": lambda: naive_vector.of_sets("containment", set(words(left, 2)), set(words(right, 2))),
-        "numbers": lambda: naive_vector.of_sets("jaccard", numbers(left), numbers(right)),
-    }
-    one, other = tokens(left), tokens(right)
-    shorter, longer = sorted((len(one), len(other)))
-    sets["length_ratio"] = lambda: naive_vector.ratio(shorter, longer, 1.0)
-    sets["word_edit"] = lambda: naive_vector.ratio(longer - naive_vector.distance(one, other), longer, 1.0)
-    return [sets[name]() for name in vector.split(", ")]
-
-
-@cache
-def numbers(text: str) -> set[Any]:
-    return set(naive_vector.find(text).numbers)
-
-
-@cache
-def tokens(text: str) -> list[str]:
-    from neardup.text.normalize import tokens as found
-
-    return [token.text for token in found(text)]
+def words(text: str) -> frozenset[Any]:
+    return frozenset(naive_features.features(text, "words:1", Recipe().normalize))
 
 
 def plain_pairs(documents: Sequence[str], classifier: Classifier) -> dict[tuple[int, int], float]:
     """All pairs that pass the candidate rule and the cut, with probabilities; equal texts have 1."""
-    found: dict[tuple[int, int], float] = {}
-    for j, right in enumerate(documents):
-        for i, left in enumerate(documents[:j]):
-            one, other = set(words(left)), set(words(right))
-            t = Fraction(str(classifier.candidate_rule.threshold))
-            shared = len(one & other), len(one), len(other)
-            if not (one and other) or not naive.reaches("jaccard", *shared, t):
-                continue
-            if left == right:
-                found[i, j] = 1.0
-                continue
-            g = classifier.machine.score(np.array([plain_vector(str(classifier.vector), left, right)]))[0]
-            if g >= classifier.cut:
-                found[i, j] = float(classifier.probability(np.array([g]))[0])
+    measurer, found = Measurer(classifier.vector, {}), dict[tuple[int, int], float]()
+    threshold = Fraction(str(classifier.candidate_rule.threshold))
+    for i, j in combinations(range(len(documents)), 2):
+        left, right = words(documents[i]), words(documents[j])
+        counts = len(left & right), len(left), len(right)
+        if not (left and right) or not naive.reaches("jaccard", *counts, threshold):
+            continue
+        pair = measurer.prepare(Records([documents[i], documents[j]]))
+        g = classifier.machine.score(measurer.measure(pair, np.array([0]), np.array([1])))
+        if documents[i] == documents[j]:
+            found[i, j] = 1.0
+        elif g[0] >= classifier.cut:
+            found[i, j] = float(classifier.probability(g)[0])
     return found
 
 

@@ -11,7 +11,6 @@ import naive_features
 import naive_vector as naive
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,10 +24,7 @@ from neardup.classifier.records import NO_TIME, Records
 from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Vector, VectorComponent, vector_statistics
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract_features, gram_hashes
-from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.recipe import Recipe
 from neardup.text.stop_words import stop_words
 
 SETS = [name for name in FEATURE_MEASURES if name != "weighted_jaccard"]
@@ -267,43 +263,17 @@ OTHERS = [
     term for df, term in enumerate([*ORDER, *REST], 2) for _ in range(df - (A.lower() + B.lower()).count(f" {term}"))
 ]
 COLLECTION = [A, B, *OTHERS]
-OTHER = "Oil prices rose sharply in London."
 
 
-def statistics_of(recipe: Recipe) -> Statistics:
-    corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
-    return gather_statistics(corpus, recipe, threads=1)
-
-
-def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
-    """The terms of a text, as words if they occur in the example."""
-    recipe = Recipe(features=features, stop_words=stop_words)
-    block = extract_features(pa.array([text], pa.large_string()), recipe, statistics_of(recipe))
-    plain = Recipe(features="words:1")
-    words = {int(gram_hashes(word, plain)[0]): word for word in f"{A} {B} {OTHER}".lower().rstrip(".").split()}
-    return {words.get(feature, feature) for feature in block.features.tolist()}
-
-
-@pytest.mark.parametrize("level", ["", ":sentence"])
-def test_both_documents_of_the_example_have_the_same_four_terms(level: str) -> None:
-    for flags in (level, f"{level}:positional"):
-        recipe = Recipe(features=f"terms:4{flags}")
-        block = extract_features(pa.array([A, B], pa.large_string()), recipe, statistics_of(recipe))
-        assert block.sizes.tolist() == [4, 4]
-        assert block.features[:4].tolist() == block.features[4:].tolist()
-        assert block.set_digests[0].tolist() == block.set_digests[1].tolist()
-
-
-def test_a_fifth_term_distinguishes_the_documents_of_the_example() -> None:
-    assert terms_of(A, "terms:5") ^ terms_of(B, "terms:5") == {"legal", "pavement"}
-
-
-def test_the_documents_of_the_example_have_similarity_1_by_their_terms() -> None:
-    vector = Vector.parse("jaccard(terms:4), cosine(terms:4), euclidean(terms:4), dice(terms:4), jaccard(words:3)")
-    corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
-    measurer = Measurer(vector, vector_statistics(vector, corpus, threads=1))
+def test_the_documents_of_the_example_have_the_same_four_terms_and_another_fifth() -> None:
+    vector = Vector.parse(
+        "jaccard(terms:4), cosine(terms:4), euclidean(terms:4), dice(terms:4), jaccard(terms:4:sentence:positional), "
+        "jaccard(terms:5), jaccard(words:3)"
+    )
+    measurer = Measurer(vector, counted(vector, COLLECTION))
     row = measurer.measure(measurer.prepare(Records([A, B])), np.array([0]), np.array([1]))[0]
-    assert row[:4].tolist() == [1.0] * 4
-    assert row[4] < 0.8
+    assert row[:5].tolist() == [1.0] * 5
+    assert row[5] == pytest.approx(4 / 6)
+    assert row[6] < 0.8
     found = nd.dedup(COLLECTION, features="terms:4", threshold=1.0)
     assert (0, 1) in {(pair.left, pair.right) for pair in found.pairs}

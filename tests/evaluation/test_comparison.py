@@ -379,6 +379,7 @@ def test_leads_are_stated_in_one_sentence_of_each_kind() -> None:
         (".3:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ("loose (0.3)", "loosest", "widen", "thresholds")),
         (".1:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ()),
         (".1,.2", 0.6, [(4, 5, 1), (2, 3, 0)], ("loose (0.6)", "strictest", "widen", "thresholds")),
+        (".5,.55", 0.6, [(4, 5, 1), (0, 2, 0)], ()),
     ],
 )
 def test_a_best_threshold_at_an_edge_brings_a_warning(

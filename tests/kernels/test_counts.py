@@ -13,11 +13,7 @@ from neardup.kernels.counts import (
     _SIZES,
     add_counts,
     count_features,
-    prefix_capacities,
-    write_counted_prefixes,
-    write_prefixes,
 )
-from neardup.recipe.measures import rule
 
 BITS = 16
 SHIFT = np.uint64(64 - BITS)
@@ -72,22 +68,3 @@ def test_counts_saturate_at_the_last_step() -> None:
     total = np.full(4, 255, np.uint8)
     add_counts(total, np.full(4, 255, np.uint8))
     assert total.tolist() == [255] * 4
-
-
-@given(SETS, st.sampled_from([0.3, 0.6, 0.9]))
-def test_prefixes_by_given_counts_equal_those_by_a_table(sets: list[list[int]], threshold: float) -> None:
-    sets = [s for s in sets if s]
-    features = np.array([f << 48 | f for s in sets for f in s] or [0], np.uint64)
-    sizes, by = np.array([len(s) for s in sets], np.int64), rule("jaccard", threshold, 0.0)
-    addresses = np.uint64(features.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
-    table, rooms = table_of(sets), np.empty(len(sets), np.int64)
-    prefix_capacities(sizes, by, rooms)
-
-    def results() -> tuple[np.ndarray, ...]:
-        shared, lengths, starts = (np.zeros(len(sets), np.int64) for _ in range(3))
-        return shared, lengths, np.zeros((len(sets), 8), np.uint64), starts, np.zeros(int(rooms.sum()), np.uint64)
-
-    one, other = results(), results()
-    write_prefixes(addresses, sizes, np.arange(len(sets)), SHIFT, table, by, (*one, 0))
-    write_counted_prefixes(features[: int(sizes.sum())], sizes, table[features >> SHIFT], by, (*other, 0))
-    assert all(np.array_equal(left, right) for left, right in zip(one, other, strict=True))

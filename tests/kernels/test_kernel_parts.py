@@ -16,18 +16,13 @@ from neardup.kernels.parts import (
     count_slots,
     count_unshared,
     flag_pairs_by_parities,
-    index_keys,
-    keys_by_part,
-    list_candidates,
     parity_lengths,
-    probe_bounds,
     record_slots,
     slots_by_part,
     slots_by_set,
     write_parities,
 )
-from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths
-from neardup.recipe.measures import Rule, rule
+from neardup.recipe.measures import rule
 
 BITS = 20
 
@@ -93,64 +88,6 @@ def test_counts_by_part_equal_plain_counting(
             exact = min(plain[own] + more, 255)
             assert count == (exact if exact < 32 else 32 + (exact - 32) * 36 // 256) < 64
     assert len({*of_number.values()}) == len(of_number)
-
-
-def candidates(
-    sets: RankedSets, keys: np.ndarray, ranks: np.ndarray, by: Rule, parts: int, room: int
-) -> set[tuple[int, ...]]:
-    """The candidate pairs of all parts of the key space, with space for ``room`` more pairs per call."""
-    count = len(ranks)
-    lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
-    keys_by_part(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
-    indexed, probes = np.empty(count, np.int32), np.empty((count, 4), np.int32)
-    index_lengths(sets, by, indexed)
-    sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
-    probe_bounds(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), probes)
-    scratch = np.zeros(count, np.int32), np.empty(count, np.int32), np.empty((count + room, 2), np.int32)
-    found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
-    for number, end in enumerate(ends.tolist()):
-        part = lengths[number], words[end - int(lengths[number].sum()) : end]
-        index = PrefixIndex(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
-        index = index._replace(entries=index_keys(part, ranks, indexed[ranks], probes, index)[0])
-        at = 0, 0
-        while at[0] < count:
-            at, written = list_candidates(at, part, ranks, sets, probes, index, by, scratch)
-            found |= {tuple(pair) for pair in scratch[2][:written].tolist()}
-    return found
-
-
-@given(
-    st.lists(st.tuples(st.sets(st.integers(1, 30), min_size=1), st.integers(0, 5)), max_size=15),
-    st.sampled_from([1, 2, 16]),
-    st.sampled_from([0, 100]),
-    st.sampled_from([0.4, 0.7]),
-    st.randoms(),
-)
-def test_candidates_by_part_equal_those_of_one_part_and_include_all_matches(
-    given_sets: list[tuple[set[int], int]], parts: int, room: int, threshold: float, rng: object
-) -> None:
-    by = rule("overlap", threshold, 0.0)
-    given_sets = sorted(given_sets, key=lambda pair: len(pair[0]) + pair[1])
-    features = [sorted(found) for found, _ in given_sets]
-    sizes = [len(found) + alone for found, alone in given_sets]
-    # The least overlap of two sets, by the measure ``overlap``.
-    least = [[int(np.ceil(threshold * max(one, other) - 1e-9)) for other in sizes] for one in sizes]
-    prefix = [
-        max(len(found) - min(row[: d + 1]) + 1, 0) for d, (found, row) in enumerate(zip(features, least, strict=True))
-    ]
-    count = len(sizes)
-    none = np.empty(0, np.uint64)
-    lengths, shared, of_prefix = (np.array(values, np.int32) for values in (sizes, [len(f) for f in features], prefix))
-    sets = RankedSets(none, lengths, shared, of_prefix, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
-    ranks = np.arange(count, dtype=np.int32)
-    rng.shuffle(ranks)  # type: ignore[attr-defined]
-    keys = np.array([f << 50 | f for d in ranks for f in features[d][: prefix[d]]] or [0], np.uint64)
-    keys = keys[: sum(prefix)]
-    matching = {(d, e) for d, e in combinations(range(count), 2) if len({*features[d]} & {*features[e]}) >= least[d][e]}
-    found = candidates(sets, keys, ranks, by, parts, room)
-    assert matching <= found
-    assert found == candidates(sets, keys, ranks, by, 1, 1000)
-    assert all({*features[d]} & {*features[e]} for d, e in found)
 
 
 def parity(features: list[int], size: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -57,16 +57,22 @@ class Desk:
 
 
 @pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as made:
-        yield made
+def make_desk(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    """Makes a desk whose browsers must report no error."""
+    with ExitStack() as stack:
+        desks: list[Desk] = []
+
+        def make(*arguments: Any, **options: Any) -> Desk:
+            desks.append(Desk(chromium, tmp_path / "labels.db", stack, *arguments, **options))
+            return desks[-1]
+
+        yield make
+        assert [desk.wrong for desk in desks] == [[]] * len(desks)
 
 
 @pytest.fixture
-def desk(chromium: Any, tmp_path: Path, stack: ExitStack) -> Iterator[Desk]:
-    made = Desk(chromium, tmp_path / "labels.db", stack)
-    yield made
-    assert made.wrong == []
+def desk(make_desk: Callable[..., Desk]) -> Desk:
+    return make_desk()
 
 
 def ready(page: Any) -> None:
@@ -213,10 +219,10 @@ def test_one_labeller_in_two_windows_judges_each_pair_once(desk: Desk) -> None:
     assert desk.labels == {("a1", "a2"): {"anna": "same"}}
 
 
-def test_hostile_texts_are_shown_as_text(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+def test_hostile_texts_are_shown_as_text(make_desk: Callable[..., Desk]) -> None:
     texts = {"<b>1</b>": HOSTILE.format(kind="one"), "<img src=x onerror=alert(1)>": HOSTILE.format(kind="two")}
     titles = dict.fromkeys(texts, "<script>alert(1)</script>")
-    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)], titles=titles)
+    desk = make_desk(texts, [tuple(texts)], titles=titles)
     page = desk.page("<i>eve</i>")
     shows(page, "<script>alert(1)</script>", "<script>alert(1)</script>")
     expect(page.locator("#labeller")).to_have_text("<i>eve</i>")
@@ -227,7 +233,6 @@ def test_hostile_texts_are_shown_as_text(chromium: Any, tmp_path: Path, stack: E
     press(page, "s")
     expect(page.locator("#done")).to_be_visible()
     assert majority_labels(desk.room.store.path) == [(*sorted(texts), 1)]
-    assert desk.wrong == []
 
 
 def test_the_policy_forbids_markup_and_requests(desk: Desk) -> None:
@@ -243,14 +248,14 @@ def test_the_policy_forbids_markup_and_requests(desk: Desk) -> None:
     desk.wrong.clear()
 
 
-def test_right_to_left_and_unspaced_scripts(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+def test_right_to_left_and_unspaced_scripts(make_desk: Callable[..., Desk]) -> None:
     texts = {
         "he1": "הבנק המרכזי הודיע ביום שני כי הריבית תישאר 2.5 אחוז. Reuters",
         "he2": "הבנק המרכזי הודיע ביום שלישי כי הריבית תישאר 2.5 אחוז. Reuters",
         "zh1": "中国人民银行宣布下调利率十个基点。",
         "zh2": "中国人民银行宣布下调利率五个基点。",
     }
-    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [("he1", "he2"), ("zh1", "zh2")])
+    desk = make_desk(texts, [("he1", "he2"), ("zh1", "zh2")])
     page = desk.page("anna")
     shows(page, "he1", "he2")
     cell = page.locator("#texts .row:not(.heads) .left").first
@@ -268,14 +273,13 @@ def test_right_to_left_and_unspaced_scripts(chromium: Any, tmp_path: Path, stack
     expect(page.locator("#texts .left mark.changed")).to_have_text("十")
     expect(page.locator("#texts .right mark.changed")).to_have_text("五")
     assert cell.evaluate("e => getComputedStyle(e).direction") == "ltr"
-    assert desk.wrong == []
 
 
-def test_long_texts_are_folded(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+def test_long_texts_are_folded(make_desk: Callable[..., Desk]) -> None:
     lines = [f"Line {at} of a long text that says the same as the other one, word for word." for at in range(4_000)]
     changed = [*lines[:2000], "And a line of its own.", *lines[2000:3500], *lines[3510:]]
     texts = {"long": "\n".join(lines), "longer": "\n".join(changed)}
-    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)])
+    desk = make_desk(texts, [tuple(texts)])
     page = desk.page("anna")
     expect(page.locator(".heads .left strong")).to_have_text("long")
     folds = page.locator("details summary")
@@ -286,13 +290,12 @@ def test_long_texts_are_folded(chromium: Any, tmp_path: Path, stack: ExitStack) 
     press(page, "s")
     expect(page.locator("#done")).to_be_visible()
     assert majority_labels(desk.room.store.path) == [("long", "longer", 1)]
-    assert desk.wrong == []
 
 
-def test_folds_open_and_close_with_a_key(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+def test_folds_open_and_close_with_a_key(make_desk: Callable[..., Desk]) -> None:
     sentences = [f"Sentence number {at} says what it says." for at in range(60)]
     texts = {"one": "\n".join(sentences), "two": "\n".join([*sentences, "And this."])}
-    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)])
+    desk = make_desk(texts, [tuple(texts)])
     page = desk.page("anna")
     fold = page.locator("details")
     expect(fold).not_to_have_attribute("open", "")
@@ -326,8 +329,8 @@ def test_keys_and_texts_fit_at_two_widths(desk: Desk, width: int, scheme: str) -
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_goal_ends_the_session(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
-    desk = Desk(chromium, tmp_path / "labels.db", stack, goal=2, labeller="anna")
+def test_a_goal_ends_the_session(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(goal=2, labeller="anna")
     page = desk.page()
     press(page, "s")
     expect(page.locator("#counts")).to_contain_text("1 of 2")
@@ -335,11 +338,10 @@ def test_a_goal_ends_the_session(chromium: Any, tmp_path: Path, stack: ExitStack
     expect(page.locator("#done")).to_contain_text("That was the last of 2")
     page.locator("#finish").click()
     expect(page.locator("#done")).to_contain_text("neardup has ended")
-    assert desk.wrong == []
 
 
-def test_a_page_reports_that_its_server_has_ended(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
-    desk = Desk(chromium, tmp_path / "labels.db", stack)
+def test_a_page_reports_that_its_server_has_ended(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk()
     page = desk.page("anna")
     ready(page)
     desk.service.__exit__(None, None, None)
@@ -347,6 +349,8 @@ def test_a_page_reports_that_its_server_has_ended(chromium: Any, tmp_path: Path,
     expect(page.locator("#alarm")).to_contain_text("neardup does not respond")
     shows(page, "a1", "a2")
     assert desk.labels == {}
+    assert all("ERR_CONNECTION_REFUSED" in message for message in desk.wrong)
+    desk.wrong.clear()
 
 
 def test_a_browser_without_a_link_sees_a_message(desk: Desk, chromium: Any) -> None:

@@ -21,6 +21,7 @@ from neardup.classifier.classifier import parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
+from neardup.labelling import queue as queue_module
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import (
     REASON_CYCLE,
@@ -115,17 +116,18 @@ def test_a_pool_without_pairs_is_refused() -> None:
 
 
 def test_the_first_questions_spread_over_similarity(labelling: Labelling) -> None:
-    asked = [labelling.judge() for _ in range(SPREAD_LABELS)]
-    assert {one.reason for one in asked} == {"spread"}
-    strata = Counter(strata_of(np.array([one.similarity for one in asked]), 0.02).tolist())
+    questions = [labelling.judge() for _ in range(SPREAD_LABELS)]
+    assert {question.reason for question in questions} == {"spread"}
+    strata = Counter(strata_of(np.array([question.similarity for question in questions]), 0.02).tolist())
     there = Counter(labelling.pool.stratum.tolist())
     assert strata.keys() == there.keys()
     least = min(strata.values())
     assert all(count <= least + 1 or there[stratum] < least for stratum, count in strata.items())
-    assert len(set(pairs_of(asked))) == SPREAD_LABELS
+    assert len(set(pairs_of(questions))) == SPREAD_LABELS
 
 
-def test_later_reasons_follow_their_cycle(labelling: Labelling) -> None:
+def test_later_reasons_follow_their_cycle(labelling: Labelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "_DOUBTFUL_PAIRS", 15)
     for _ in range(SPREAD_LABELS):
         labelling.judge()
     for number in range(SPREAD_LABELS, SPREAD_LABELS + 2 * len(REASON_CYCLE)):
@@ -139,7 +141,7 @@ def test_later_reasons_follow_their_cycle(labelling: Labelling) -> None:
         if question.reason == "audit" and (np.abs(g) >= 1).any():
             assert abs(g[row]) >= 1
         if question.reason == "doubt":
-            assert row in sorted(unjudged, key=lambda row: abs(g[row]))[:200]
+            assert row in sorted(unjudged, key=lambda row: abs(g[row]))[:15]
     assert len(set(pairs_of([labelling.judge() for _ in range(10)]))) == 10
 
 
@@ -148,14 +150,14 @@ def pair_of(pool: Pool, at: int) -> tuple[int, int]:
 
 
 def test_successive_questions_come_from_different_clusters(labelling: Labelling) -> None:
-    asked = [labelling.judge() for _ in range(SPREAD_LABELS + 10)]
+    questions = [labelling.judge() for _ in range(SPREAD_LABELS + 10)]
     cluster = {
         pair_of(labelling.pool, at): set(labelling.pool.cluster[at].tolist()) for at in range(len(labelling.pool))
     }
     repeats = sum(
-        bool(cluster[one.left, one.right] & cluster[other.left, other.right]) for one, other in pairwise(asked)
+        bool(cluster[one.left, one.right] & cluster[other.left, other.right]) for one, other in pairwise(questions)
     )
-    assert repeats <= len(asked) // 10
+    assert repeats <= len(questions) // 10
 
 
 def test_the_same_answers_and_seed_give_the_same_questions(tmp_path: Path) -> None:
@@ -168,9 +170,11 @@ def test_the_same_answers_and_seed_give_the_same_questions(tmp_path: Path) -> No
 
 
 def test_a_missing_class_is_searched_at_its_end_of_similarity(labelling: Labelling) -> None:
-    asked = [labelling.judge(answer="different") for _ in range(SPREAD_LABELS + 10)]
-    assert {one.reason for one in asked} == {"spread"}
-    assert min(one.similarity or 0 for one in asked[SPREAD_LABELS:]) > np.median(labelling.pool.similarity)
+    questions = [labelling.judge(answer="different") for _ in range(SPREAD_LABELS + 10)]
+    assert {question.reason for question in questions} == {"spread"}
+    assert min(question.similarity or 0 for question in questions[SPREAD_LABELS:]) > np.median(
+        labelling.pool.similarity
+    )
     assert labelling.model.pool_scores() is None
 
 
@@ -178,10 +182,10 @@ def test_a_share_of_the_questions_is_common_to_all_labellers(tmp_path: Path) -> 
     with closing(Labelling(tmp_path / "labels.db", shared=0.25)) as labelling:
         first = [labelling.judge("anna") for _ in range(20)]
         second = [labelling.judge("bob") for _ in range(20)]
-        assert {one.reason for one in first} == {"spread"}
-        assert [one.reason == "agreement" for one in second] == [at % 4 == 3 for at in range(20)]
-        both = {one[:2] for one in first} & {one[:2] for one in second}
-        assert both == {one[:2] for one in second if one.reason == "agreement"}
+        assert {question.reason for question in first} == {"spread"}
+        assert [question.reason == "agreement" for question in second] == [at % 4 == 3 for at in range(20)]
+        common = set(pairs_of(first)) & set(pairs_of(second))
+        assert common == {question[:2] for question in second if question.reason == "agreement"}
         # Then the first labeller gets pairs of the second.
         assert "agreement" in {labelling.judge("anna").reason for _ in range(4)}
 
@@ -196,9 +200,9 @@ def test_open_pairs_of_others_are_not_asked(labelling: Labelling) -> None:
 
 
 def test_skipped_pairs_are_not_asked_while_others_are_left(labelling: Labelling) -> None:
-    asked = [labelling.judge(answer="skip") for _ in range(5)]
-    assert len(set(pairs_of(asked))) == 5
-    assert labelling.index.skipped("anna") == pairs_of(asked)
+    questions = [labelling.judge(answer="skip") for _ in range(5)]
+    assert len(set(pairs_of(questions))) == 5
+    assert labelling.index.skipped("anna") == pairs_of(questions)
 
 
 def test_labels_outside_the_pool_train_the_model_too(labelling: Labelling) -> None:
@@ -236,14 +240,14 @@ def facts_on(labelling: Labelling, same: int, different: int) -> list[Fact]:
 
 
 def test_notes_on_a_judged_pair_state_the_models_opinion(labelling: Labelling) -> None:
-    asked = labelling.queue.next_pair("anna")
-    assert asked is not None
+    question = labelling.queue.next_pair("anna")
+    assert question is not None
     labelling.model.pool_scores()
-    assert [one.words.partition(" by ")[2] for one in labelling.queue.pair_notes(asked)] == ["jaccard(words:3)"]
+    assert [one.words.partition(" by ")[2] for one in labelling.queue.pair_notes(question)] == ["jaccard(words:3)"]
     for _ in range(20):
         labelling.judge()
     labelling.model.pool_scores()
-    note = labelling.queue.pair_notes(asked)[1]
+    note = labelling.queue.pair_notes(question)[1]
     assert note.words.startswith("the model ")
     assert note.same is (None if "cannot tell" in note.words else "same" in note.words)
 
@@ -257,13 +261,13 @@ def test_a_fixed_queue_asks_its_pairs_in_order(tmp_path: Path) -> None:
     with Room(tmp_path / "labels.db") as room:
         position = room.index.reader.position
         expected = [(position(one), position(other)) for one, other in PAIRS]
-        for number, place in enumerate(expected):
+        for number, pair in enumerate(expected):
             assert room.queue.remaining("anna") == len(expected) - number
-            asked = room.queue.next_pair("anna")
-            assert asked is not None
-            assert asked[:2] == place
-            assert room.queue.contains((min(place), max(place)))
-            room.store.record([Judgement(room.index.id_pair_at(*place), "anna", "same")])
+            question = room.queue.next_pair("anna")
+            assert question is not None
+            assert question[:2] == pair
+            assert room.queue.contains((min(pair), max(pair)))
+            room.store.record([Judgement(room.index.id_pair_at(*pair), "anna", "same")])
         assert room.queue.next_pair("anna") is None
         assert room.queue.remaining("bob") == len(expected)
         assert not room.queue.contains((0, 5))

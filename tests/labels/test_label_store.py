@@ -156,6 +156,13 @@ STEPS = st.lists(
 )
 
 
+def test_a_pair_that_is_skipped_again_moves_to_the_end(path: Path) -> None:
+    with LabelStore(path) as store:
+        for pair in (AB, AC, AB):
+            store.record([judged(pair, answer="skip")])
+        assert store.skipped("anna") == [AC, AB]
+
+
 @settings(max_examples=15)  # each step is flushed to the disk
 @given(steps=STEPS, reopened=st.booleans())
 def test_labels_follow_from_the_history_of_answers(

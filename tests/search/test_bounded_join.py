@@ -25,7 +25,7 @@ from sentences import says
 import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.features import recomputed
+from neardup.features import reading, recomputed
 from neardup.features.recomputed import PartFile
 from neardup.search import bounded_join
 from neardup.search.matches import partition_pairs
@@ -52,39 +52,25 @@ def outcome(result: nd.Result) -> tuple[Any, ...]:
     return result.kept, list(result.dropped), list(map(tuple, result.pairs)), result.summary["undecidable"]
 
 
-#: The paths that features take, however small the corpus of a test is: values of the modules.
+#: The paths that features take, however small the corpus of a test is: constants of the two modules.
 PATHS: dict[str, dict[str, int]] = {
     "stored": {},
-    "candidates": {"bounded_join._MIN_STORED": 0},
+    "candidates": {"_MIN_STORED": 0},
     # Parities are compared for a few candidates at a time.
-    "parts": {
-        "bounded_join._MIN_STORED": 0,
-        "bounded_join._KEYS_AT_A_TIME": 50,
-        "bounded_join._PARITY_PAIR_BYTES": 200_000,
-        "bounded_join._MIN_PARTS": 8,
-    },
-    "counted in parts": {
-        "bounded_join._MIN_STORED": 0,
-        "recomputed._MIN_BITS": 8,
-        "recomputed._FEATURES_PER_WRITE": 3000,
-    },
+    "parts": {"_MIN_STORED": 0, "_KEYS_AT_A_TIME": 50, "_PARITY_PAIR_BYTES": 200_000, "_MIN_PARTS": 8},
+    "counted in parts": {"_MIN_STORED": 0, "_MIN_BITS": 8, "_FEATURES_PER_WRITE": 3000},
     # Features of one document share a slot, and slots say much less than features.
-    "few slots": {
-        "bounded_join._MIN_STORED": 0,
-        "recomputed._MIN_BITS": 7,
-        "recomputed._SLOTS_PER_FEATURE": 0,
-        "recomputed._FEATURES_PER_WRITE": 3000,
-    },
-    "file": {"bounded_join._MIN_STORED": 0, "bounded_join._MAX_CANDIDATES": 0},
+    "few slots": {"_MIN_STORED": 0, "_MIN_BITS": 7, "_FEATURES_PER_WRITE": 3000, "_SLOTS_PER_FEATURE": 0},
+    "file": {"_MIN_STORED": 0, "_MAX_CANDIDATES": 0},
 }
 
 
 @pytest.fixture(params=PATHS)
-def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(bounded_join, "_MAX_PARTS", 16)
     for name, value in PATHS[request.param].items():
-        module, constant = name.split(".")
-        monkeypatch.setattr(bounded_join if module == "bounded_join" else recomputed, constant, value)
+        monkeypatch.setattr(bounded_join if hasattr(bounded_join, name) else recomputed, name, value)
+    return str(request.param)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +87,8 @@ def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     ],
     ids=lambda choices: " ".join(map(str, choices.values())),
 )
-@pytest.mark.usefixtures("_path")
+@pytest.mark.parametrize("path", ["parts", "counted in parts", "few slots"], indirect=True)
+@pytest.mark.usefixtures("path")
 def test_recomputed_features_give_the_same_results(choices: dict[str, Any]) -> None:
     texts = corpus(200)
     plain = nd.dedup(texts, **choices)
@@ -112,26 +99,25 @@ def test_recomputed_features_give_the_same_results(choices: dict[str, Any]) -> N
     assert "passes_over_the_input" not in plain.summary["search"]
 
 
-@pytest.mark.usefixtures("_path")
-@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_margins_limits_and_files_give_the_same_results(
-    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
     lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(corpus(150))]
     lines[7] = "{broken"
-    path = tmp_path / f"a{suffix}"
+    is_compressed = path in ("parts", "few slots")
+    file = tmp_path / ("a.jsonl.gz" if is_compressed else "a.jsonl")
     data = ("\n".join(lines) + "\n").encode()
-    path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
+    file.write_bytes(gzip.compress(data) if is_compressed else data)
     plain, again = (
-        nd.dedup_files(path, margin=0.2, pairs_per_document=None, memory=memory, **RECIPE) for memory in (None, SMALL)
+        nd.dedup_files(file, margin=0.2, pairs_per_document=None, memory=memory, **RECIPE) for memory in (None, SMALL)
     )
     assert outcome(again) == outcome(plain)
     assert again.at(0.4).kept == plain.at(0.4).kept
     assert again.summary["rejected"] == plain.summary["rejected"]
     assert sum(again.summary["rejected"].values()) == 1
     # The pairs of kept documents decide, where all would be too many.
-    few, again = (nd.dedup_files(path, pairs_per_document=0, memory=memory, **RECIPE) for memory in (None, SMALL))
+    few, again = (nd.dedup_files(file, pairs_per_document=0, memory=memory, **RECIPE) for memory in (None, SMALL))
     assert outcome(again) == outcome(few)
     assert 10 < len(few.pairs) < len(plain.pairs)
 
@@ -141,6 +127,9 @@ ENGINES: dict[str, dict[str, Any]] = {
     "lsh": {"search": "lsh", "threshold": 0.5},
     "simhash": {"signature": "simhash", "measure": "hamming", "threshold": 12},
     "cosine": {"measure": "cosine", "weights": "tfidf", "threshold": 0.7},
+    "weighted jaccard": {"measure": "weighted_jaccard", "weights": "idf", "threshold": 0.5},
+    "sketch": {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
+    "imatch": {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
     "clipped": {"clip": "df:2:0.5", "threshold": 0.6},
     "edit": {"threshold": 0.3, "second_step": "edit >= 0.7"},
     "lsh, then sets": {"search": "lsh", "threshold": 0.3, "second_step": "jaccard(qgrams:3) >= 0.6"},
@@ -153,6 +142,7 @@ def test_every_engine_writes_the_same_bytes_whatever_the_budget(
 ) -> None:
     for name, value in (("_MIN_STORED", 0), ("_KEYS_AT_A_TIME", 50), ("_MIN_PARTS", 4)):
         monkeypatch.setattr(bounded_join, name, value)
+    monkeypatch.setattr(reading, "_PIECE", 500)
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     write_corpus(path, 200)
     recipe, written = nd.Recipe(features="words:1", **ENGINES[engine]), set()

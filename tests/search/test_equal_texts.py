@@ -1,8 +1,8 @@
-"""Texts and sets that differ are never taken for equal, also where somebody chose them so that they would be.
+"""Texts and sets that differ are never taken for equal, even if somebody constructed them for that.
 
-Texts were once told apart by a fast mix of their words of eight bytes. Every step of it can be undone, so texts can be
-written whose mix is that of another one. Sets of features are found by two sums, which whoever chooses the
-features can make equal: the words of ``SUMS`` have the features 1 and 4, 2 and 3.
+A fast mix of words of eight bytes can be inverted, so a text can be constructed with the mix of another one. Sets of
+features are found by two sums, which whoever chooses the features can make equal: the words of ``SUMS`` have the
+features 1 and 4, 2 and 3.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def words_of(text: str) -> list[int]:
 
 
 def mixed(text: str, length: int) -> int:
-    """What the mix has come to after the words of a text, which begins one of so many bytes."""
+    """The mix after the words of a text that begins a text of ``length`` bytes."""
     value = (length + 0x9E3779B97F4A7C15) & _WORD
     for _ in range(2):
         value = ((value ^ value >> 32) * _FACTOR) & _WORD
@@ -62,7 +62,7 @@ def mixed(text: str, length: int) -> int:
     return value
 
 
-def test_the_forgeries_are_what_they_should_be() -> None:
+def test_the_forgeries_have_equal_mixes_and_sums() -> None:
     for text in (CLIMBERS, PENCE):
         assert text != NORWAY
         assert text.isprintable()
@@ -81,51 +81,33 @@ def test_a_second_step_merges_no_text_on_another_subject(then: str) -> None:
     assert result.summary["exact_copies"] == 1
 
 
-def test_a_second_step_looks_at_a_pair_that_only_seems_equal() -> None:
-    strict = nd.dedup([NORWAY, PENCE], features="words:1", threshold=0.5, second_step="edit >= 0.99")
+def test_a_pair_with_equal_mixes_passes_the_second_step_by_its_texts() -> None:
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.5, "second_step": "edit >= 0.99"}
+    strict = nd.dedup([NORWAY, PENCE], **choices)
     assert strict.kept == [0, 1]
     assert strict.summary["search"]["first_step_pairs"] == 1
-
-
-def test_embeddings_are_made_of_every_text() -> None:
-    class Encoder:
-        def encode(self, texts: list[str]) -> np.ndarray:
-            return np.array([[1.0, 0.0] if "Norway" in text else [0.0, 1.0] for text in texts])
-
-    result = nd.dedup([NORWAY, CLIMBERS], measure="semantic", threshold=0.9, encoder=Encoder())
-    assert result.kept == [0, 1]
-
-
-def test_what_is_no_exact_copy_is_not_called_one() -> None:
-    result = nd.dedup([NORWAY, CLIMBERS, PENCE, NORWAY], features="words:1", threshold=0.5)
-    assert result.kept == [0, 1]
-    assert result.summary["exact_copies"] == 1
-    assert result.texts.tolist() == [0, 1, 2, 0]
-
-
-def test_a_sample_tells_its_texts_apart() -> None:
-    with corpus_of([NORWAY, CLIMBERS, NORWAY]) as corpus:
-        marks = draw_sample(corpus, sample=2000)[1].text_digests
-    assert len(np.unique(marks, axis=0)) == 2
-
-
-@pytest.mark.parametrize("then", ["", "edit >= 0.5"])
-def test_an_index_calls_no_near_pair_exact(then: str) -> None:
-    index = nd.Index(features="words:1", threshold=0.5, second_step=then)
-    index.add(nd.Document("norway", NORWAY, 0))
-    near = index.add(nd.Document("pence", PENCE, 1))
-    assert (near.kind, near.of) == ("near", "norway")
-    assert (near.similarity or 0) < 1
-    assert index.add(nd.Document("again", NORWAY, 2)).kind == "exact"
-
-
-def test_an_index_asks_the_second_step_about_a_pair_that_only_seems_equal() -> None:
-    index = nd.Index(features="words:1", threshold=0.5, second_step="edit >= 0.99")
+    index = nd.Index(**choices)
     index.add(nd.Document("norway", NORWAY, 0))
     assert index.add(nd.Document("pence", PENCE, 1)).kind == "original"
 
 
-def test_a_worker_of_spark_tells_texts_and_sets_apart() -> None:
+def test_only_equal_texts_are_exact_copies() -> None:
+    result = nd.dedup([NORWAY, CLIMBERS, PENCE, NORWAY], features="words:1", threshold=0.5)
+    assert result.kept == [0, 1]
+    assert result.summary["exact_copies"] == 1
+    assert result.texts.tolist() == [0, 1, 2, 0]
+    with corpus_of([NORWAY, CLIMBERS, NORWAY]) as corpus:
+        assert len(np.unique(draw_sample(corpus, sample=2000)[1].text_digests, axis=0)) == 2
+    for second_step in ("", "edit >= 0.5"):
+        index = nd.Index(features="words:1", threshold=0.5, second_step=second_step)
+        index.add(nd.Document("norway", NORWAY, 0))
+        near = index.add(nd.Document("pence", PENCE, 1))
+        assert (near.kind, near.of) == ("near", "norway")
+        assert (near.similarity or 0) < 1
+        assert index.add(nd.Document("again", NORWAY, 2)).kind == "exact"
+
+
+def test_digests_of_spark_workers_differ_for_different_texts_and_sets() -> None:
     texts = [NORWAY, CLIMBERS, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
     recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
@@ -146,26 +128,24 @@ def test_sets_with_equal_sums_stay_apart(choices: dict[str, Any]) -> None:
     assert [tuple(pair) for pair in result.pairs] == [(1, 2, 1.0)]
 
 
-def test_equal_sets_are_those_with_the_same_features_in_any_order() -> None:
-    sets = [[1, 4], [2, 3], [4, 1], [3, 2], [1, 2, 3], [], [3, 1, 2], [5], [2, 3]]
-    features = np.array(list(itertools.chain(*sets)), np.uint64)
-    sizes = np.array([len(each) for each in sets])
-    block = extract_features(pa.array([], pa.large_string()), Recipe())
-    # All sums are equal: sizes and features decide.
-    marks = np.zeros((len(sets), 2), np.uint64)
-    alone = np.zeros(len(sets), np.bool_)
-    alone[8] = True
+@pytest.mark.parametrize(
+    ("sets", "weights", "expected"),
+    [
+        ([[1, 4], [2, 3], [4, 1], [3, 2], [1, 2, 3], [], [3, 1, 2], [5], [2, 3]], [], [0, 1, 0, 1, 4, -1, 4, 7, 1]),
+        ([[1, 4], [4, 1], [4, 1]], [7, 9, 9, 7, 7, 9], [0, 0, 2]),
+    ],
+)
+def test_features_and_weights_decide_if_digests_are_equal(
+    sets: list[list[int]], weights: list[int], expected: list[int]
+) -> None:
+    block = extract_features(pa.array([], pa.large_string()), Recipe())._replace(
+        features=np.array(list(itertools.chain(*sets)), np.uint64),
+        sizes=np.array([len(features) for features in sets]),
+        set_digests=np.zeros((len(sets), 2), np.uint64),
+        weights=np.array(weights, np.int64),
+    )
     with FeatureStore() as store:
-        store.add(block._replace(features=features, sizes=sizes, set_digests=marks))
-        assert set_representatives(store, alone).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, -1]
-        assert set_representatives(store).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, 1]
-
-
-def test_equal_vectors_have_the_same_weights_of_the_same_features() -> None:
-    features = np.array([1, 4, 4, 1, 4, 1], np.uint64)
-    weights = np.array([7, 9, 9, 7, 7, 9], np.int64)
-    block = extract_features(pa.array([], pa.large_string()), Recipe())
-    marks = np.zeros((3, 2), np.uint64)
-    with FeatureStore() as store:
-        store.add(block._replace(features=features, sizes=np.full(3, 2), set_digests=marks, weights=weights))
-        assert set_representatives(store).tolist() == [0, 0, 2]
+        store.add(block)
+        assert set_representatives(store).tolist() == expected
+        excluded = np.arange(len(sets)) == len(sets) - 1
+        assert set_representatives(store, excluded).tolist() == [*expected[:-1], -1]

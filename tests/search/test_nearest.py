@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.kernels.bits import is_product_greater
 from neardup.kernels.postings import is_closer
 from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
@@ -219,15 +217,6 @@ def test_units_of_weights_are_divided_out_of_distances() -> None:
 
 large = st.integers(1, 2**61)
 near = st.integers(-2, 2)
-compiled = njit(lambda a, b, c, d, e, f: is_product_greater(a, b, c, d, e, f))
-
-
-@given(numbers=st.tuples(*[large] * 6), shifts=st.tuples(near, near, near))
-def test_products_of_three_are_compared_without_rounding(numbers: tuple[int, ...], shifts: tuple[int, ...]) -> None:
-    a, b, c, *others = numbers
-    close = [max(x + shift, 0) for x, shift in zip((c, a, b), shifts, strict=True)]
-    for d, e, f in (others, close):
-        assert compiled(*map(np.int64, (a, b, c, d, e, f))) == (a * b * c > d * e * f)
 
 
 @given(a=large, first=st.tuples(large, large), second=st.tuples(large, large), shift=st.tuples(near, near))

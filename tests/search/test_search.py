@@ -18,7 +18,6 @@ from sentences import says
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.features import reading
 from neardup.features.extraction import extract_features
 from neardup.features.reading import gather_statistics
 from neardup.recipe import Recipe
@@ -172,30 +171,3 @@ def test_a_stricter_threshold_of_a_result_equals_another_run(choices: dict[str, 
         loose.at(thresholds[1]).at(thresholds[0])
     assert says(refused.value, f"threshold {thresholds[0]} is {relation}", f"run's {thresholds[1]}:", "unknown")
     assert str(refused.value).endswith(f"run again with threshold={thresholds[0]}")
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"weights": "tfidf", "measure": "cosine", "threshold": 0.6},
-        {"weights": "idf", "measure": "weighted_jaccard", "threshold": 0.5},
-        {"features": "terms:5", "weights": "tfidf", "measure": "euclidean", "threshold": 5},
-        {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
-        {"signature": "simhash", "weights": "tfidf", "measure": "hamming", "threshold": 6},
-        {"search": "lsh", "threshold": 0.5},
-        {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
-        {"second_step": "edit >= 0.6", "threshold": 0.3},
-    ],
-    ids=lambda choices: " ".join(map(str, choices.values())),
-)
-def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(200)
-    choices = {"features": "words:1"} | choices
-    once = nd.dedup(texts, threads=1, **choices)
-    monkeypatch.setattr(reading, "_PIECE", 50)
-    assert len(once.pairs) > 0
-    for threads, memory in [(2, None), (3, 1_000_000)]:
-        again = nd.dedup(texts, threads=threads, memory=memory, **choices)
-        assert pairs_of(again) == pairs_of(once)
-        assert again.kept == once.kept
-        assert again.summary["undecidable"] == once.summary["undecidable"]

@@ -1,4 +1,4 @@
-"""A service in this process or in one of its own, and requests to it."""
+"""A service in this process or in a separate one, and requests to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DOCUMENTS = f"{MAIN}/documents"
 
 @contextmanager
 def served(folder: Path, **options: Any) -> Iterator[httpx.Client]:
-    """Give a client of a service on a store in a folder."""
+    """Yield a client of a service on a store in a folder."""
     with (
         Service(str(folder / "news.db"), **options) as service,
         httpx.Client(base_url=service.address, timeout=60) as client,
@@ -58,7 +58,7 @@ def problem(reply: httpx.Response, status: int, sentence: str = "") -> dict[str,
 
 
 def texts(count: int, seed: int = 0) -> list[str]:
-    """Texts of which every third or so repeats an earlier one, some with a word more."""
+    """Return texts of which every third or so repeats an earlier one, some with one more word."""
     dice = random.Random(seed)
     client: list[str] = []
     for _ in range(count):
@@ -88,7 +88,7 @@ class Process:
         self._output = store.with_name("output")
         self._output.unlink(missing_ok=True)
         self._process = context.Process(target=_serve, args=[str(self._output), ["--store", str(store), *options]])
-        # The process that is forked finds modules by its environment alone.
+        # The forked process finds modules through its environment only.
         with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
             self._process.start()
         self.pid = self._process.pid or 0
@@ -121,7 +121,7 @@ def _serve(output: str, options: list[str]) -> None:
 
 
 def until(holds: Any, seconds: float = 60) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it never came"

@@ -1,4 +1,4 @@
-"""The client says what an index says, and what went wrong as an error of ours."""
+"""The client returns what an index returns, and raises errors of neardup."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_missing_service_is_reported() -> None:
 
 
 class Moody(http.server.BaseHTTPRequestHandler):
-    """Sends callers away as often as it is told, then answers as it is told."""
+    """Answers with prepared replies."""
 
     replies: ClassVar[list[tuple[int, dict[str, str], Any]]] = []
 
@@ -129,7 +129,7 @@ class Moody(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *anything: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def test_a_client_retries_while_the_service_is_busy() -> None:

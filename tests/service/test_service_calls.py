@@ -1,4 +1,4 @@
-"""The calls of the service: what each answers, and how it refuses."""
+"""The calls of the service: their answers and refusals."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_query_explain_and_pairs_answer_about_texts(client: httpx.Client) -> Non
 
 
 def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> None:
-    """What explain and pairs say is what enter says, of documents that differ in title or in time alone."""
+    """Explain and pairs agree with enter on documents that differ only in title or time."""
     learned = make_classifier("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
     with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
         documents = [
@@ -273,7 +273,7 @@ def test_unknown_query_parameters_are_refused(client: httpx.Client) -> None:
     ):
         problem(enter(client, document("a"), **parameters), 422, sentence)
     assert client.get(MAIN).json()["documents"] == 0
-    # A probe asks with what no cache has seen.
+    # Probes add parameters to bypass caches.
     assert client.get("/readyz?now=1").is_success
 
 

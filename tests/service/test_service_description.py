@@ -1,4 +1,4 @@
-"""The description of the service is checked in, and the service does what it says, whatever is sent."""
+"""The checked-in description of the service is current, and the service keeps to it, whatever is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_the_checked_in_description_is_that_of_the_service(service: httpx.Client) -> None:
-    # Which version of a library writes a title or a format is not ours; calls, statuses and names are.
+    # Titles and formats depend on versions of libraries; calls, statuses and names do not.
     current, checked_in = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
     assert current["info"] == checked_in["info"]
     assert current["paths"].keys() == checked_in["paths"].keys()

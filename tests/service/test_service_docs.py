@@ -1,4 +1,4 @@
-"""The lines of the page on the service do what it says, and the example CMS saves what is new."""
+"""The commands in the docs of the service work, and the example CMS saves new articles only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the service, how much at a time, and what it does with what no client should send."""
+"""Access to the service, its limits, and its answers to invalid requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from neardup.service.app import Limits, Service
 from neardup.service.guard import Tokens
 from neardup.service.server import host_name, is_loopback
 
-#: At once; 10,000 where tests may take long.
+#: Simultaneous connections; 10,000 in long runs.
 CONNECTIONS = 10_000 if os.environ.get("NEARDUP_LONG") == "1" else 300
 READ, WRITE = "r" * 20, "w" * 20
 EVERYWHERE = "0.0.0.0"  # noqa: S104
@@ -45,7 +45,7 @@ def head_of(length: int) -> str:
 
 
 def raw(client: httpx.Client, sent: bytes, *, seconds: float = 60) -> bytes:
-    """Send bytes, and return what comes until the other side is done."""
+    """Send bytes, and return the answer until the connection is closed."""
     with socket.create_connection(("127.0.0.1", port_of(client)), timeout=seconds) as connection:
         connection.sendall(sent)
         received = b""
@@ -168,7 +168,7 @@ def test_every_answer_restricts_browsers(client: httpx.Client) -> None:
         assert "server" not in headers
 
 
-#: Bodies, and how the sentence on each begins or what it contains.
+#: Invalid bodies, and a part of the message about each.
 INVALID_BODIES = {
     b"": "The body is missing; send an object in JSON, its fields are documents",
     b"{bad": "The body is not valid JSON at character 2 (",
@@ -195,7 +195,7 @@ def test_an_invalid_body_is_refused_with_a_sentence(client: httpx.Client) -> Non
     before = client.get(MAIN).json()["documents"]
     for body, sentence in INVALID_BODIES.items():
         reply = client.post(DOCUMENTS, content=body, headers={"Content-Type": "application/json"})
-        # Which of the two says that something is no JSON is the library's.
+        # Either of them may reject invalid JSON, depending on the library.
         assert problem(reply, reply.status_code, sentence)["status"] in (400, 422), body[:60]
     for headers, sentence in (
         ({"Content-Type": "text/plain"}, "application/json"),
@@ -209,7 +209,7 @@ def test_an_invalid_body_is_refused_with_a_sentence(client: httpx.Client) -> Non
 def test_large_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:
     with served(tmp_path, limits=Limits(max_body=10_000)) as client:
         problem(enter(client, document("a", "x " * 10_000)), 413, "10,000 bytes")
-        # A gigabyte that is announced is not waited for, and one that is not is cut short.
+        # An announced gigabyte is refused at once, and an unannounced one is cut short.
         head = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{}\r\n\r\n"
         announced = head.format(DOCUMENTS, "Content-Length: 1000000000\r\nConnection: close")
         assert b" 413 " in raw(client, announced.encode()).split(b"\r\n")[0]
@@ -235,7 +235,7 @@ def test_invalid_heads_are_refused(client: httpx.Client) -> None:
     ):
         first = raw(client, sent).split(b"\r\n")[0]
         assert first == b"" or b" 4" in first, first
-    # What comes back in no answer cannot become a header of it.
+    # Parts of an address cannot become headers of the answer.
     reply = client.get(f"{DOCUMENTS}/a%0d%0aSet-Cookie:%20x=1")
     assert "set-cookie" not in problem(reply, 404) | dict(reply.headers)
 
@@ -298,7 +298,7 @@ def test_callers_that_hang_up_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_expect_100_continue_is_answered_before_the_body(tmp_path: Path) -> None:
-    """Not only with the answer, for which it would wait in vain."""
+    """The caller waits for it before it sends the body."""
     body = json.dumps({"documents": [document("a")]}).encode()
     head = head_of(len(body)).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n").encode()
     with served(tmp_path) as client, socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection:
@@ -308,12 +308,12 @@ def test_expect_100_continue_is_answered_before_the_body(tmp_path: Path) -> None
             connection.sendall(body)
             first, _, rest = connection.recv(65536).partition(b"\r\n")
             assert first.split(b" ")[1] == status
-            # The answer comes as a whole, its head and its body.
+            # Head and body of the answer arrive together.
             assert json.loads(rest.partition(b"\r\n\r\n")[2])["documents"][0]["id"] == "a"
 
 
 def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
-    """Each has sent the head of a request and not yet its body, while another document is entered."""
+    """Each has sent the head of a request but not its body, while another document is entered."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(CONNECTIONS, limits[1] - 500)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
@@ -332,7 +332,7 @@ def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
                 many[-1].sendall(head)
             assert enter(client, document("a")).status_code == 201
             for one in many:
-                # Where the machine is slow, its time for the body may be over, and it is answered already.
+                # On a slow machine, the time for the body may be over, and the request already answered.
                 with contextlib.suppress(ConnectionError):
                     one.sendall(body)
             statuses = {one.recv(65536).split(b" ", 2)[1] for one in many}

@@ -1,4 +1,4 @@
-"""What the service has answered is there, however it ends: killed under load, told to stop, with a full disk."""
+"""Answered documents survive every end of the service: kills under load, signals, full disks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from serving import DOCUMENTS, MAIN, Process, document, enter, problem, served, 
 import neardup as nd
 from neardup.stream.store import StoreReader
 
-#: Kills under load; 500 where tests may take long: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
+#: Kills under load; 500 in long runs: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
 KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
-#: Callers, and documents that each has between two kills: few, for each start takes up all that came before.
+#: Callers, and documents of each between two kills: few, because each start restores all earlier ones.
 CALLERS, EACH = 8, 3
 
 
@@ -36,7 +36,7 @@ def verdict_fields(item: dict[str, Any]) -> tuple[Any, ...]:
 
 def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dict[str, tuple[Any, ...]]) -> None:
     """Enter documents until the service is gone; one without an answer is tried again later."""
-    # Nothing is encrypted: to read certificates for each of thousands of clients takes longer than what they ask.
+    # Nothing is encrypted, and loading certificates for thousands of clients would take longer than their requests.
     with httpx.Client(base_url=address, timeout=60, verify=False) as client:  # noqa: S501
         while True:
             try:
@@ -50,7 +50,7 @@ def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dic
                 return
             assert reply.status_code in (200, 201), reply.text
             item = reply.json()["documents"][0]
-            # Had it an answer before, that one stays.
+            # An earlier answer to the same document stays valid.
             assert answered.setdefault(one["id"], verdict_fields(item)) == verdict_fields(item)
 
 
@@ -81,14 +81,14 @@ def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
                 process.end(signal.SIGKILL)
             for caller in callers:
                 caller.join()
-    # The last turn took everything.
+    # The last round enters all remaining documents.
     assert answered.keys() == stream.keys()
     with StoreReader(store) as reader:
         rows = reader.latest_documents(len(stream) + 1)
     assert sorted(row.id for row in rows) == sorted(stream)
     stored = {row.id: (row.id, row.verdict.kind, row.verdict.of, row.verdict.similarity) for row in rows}
     assert stored == answered
-    # An index that nobody interrupts says the same in the same order.
+    # An uninterrupted index gives the same verdicts in the same order.
     with nd.Index(window="endless") as index:
         expected = index.add_many(nd.Document(row.id, stream[row.id]) for row in rows)
     assert [(one.id, one.kind, one.of, one.similarity) for one in expected] == [stored[row.id] for row in rows]
@@ -113,7 +113,7 @@ def test_after_sigterm_it_answers_what_it_accepted(tmp_path: Path) -> None:
     assert "Traceback" not in output
     with StoreReader(store) as reader:
         assert {row.id for row in reader.latest_documents(10_000)} >= answered.keys()
-    # It was closed in order: nothing is left beside it.
+    # It was closed cleanly, so no other file is left.
     assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
 
 
@@ -139,7 +139,7 @@ def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None
         assert int(reply.headers["retry-after"]) >= 1
         problem(reply, 503, "free space")
         problem(client.get("/readyz"), 503, "free space")
-        # What is there is still read.
+        # Stored documents can still be read.
         assert client.get(MAIN).json()["documents"] == 10
         assert client.post(f"{MAIN}/query", json={"text": batch[0]["text"]}).json()["similar"][0]["id"] == "d0"
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)

@@ -1,4 +1,4 @@
-"""The page of the service in a browser: what a desk does with it, with and without a token, by keyboard, on a phone."""
+"""The page of the service in a browser: with and without a token, by keyboard, on a phone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITE = "w" * 20
 
 @contextmanager
 def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True) -> Iterator[Any]:
-    """Open the page; it may ask its address service only, and nothing may go wrong."""
+    """Open the page; it may only call its own service, and must log no error."""
     context = chromium().new_context(viewport={"width": width, "height": 900})
     context.set_default_timeout(120_000)
     faults: list[str] = []
@@ -157,7 +157,7 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
     with served(tmp_path, tokens=Tokens(write=(WRITE,))) as client:
         client.headers.update(headers)
         enter(client, document("a"), document("b", EDITED))
-        # The frame says nothing of the documents.
+        # The frame contains no documents.
         frame = httpx.get(client.base_url, timeout=60)
         assert frame.is_success
         assert "farmer" not in frame.text

@@ -1,4 +1,4 @@
-"""The tools for agents, as an agent calls them: over the protocol, from a process of their own."""
+"""The tools for agents, called over the protocol in a separate process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any,
 
             await use(ask, agent)
 
-    # In a thread of its own: a browser that other tests drive has a loop in this one.
+    # In another thread, because the browser of other tests has a loop in this one.
     with ThreadPoolExecutor(1) as threads:
         threads.submit(asyncio.run, session()).result()
 

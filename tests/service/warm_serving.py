@@ -1,4 +1,4 @@
-"""What a service loads at its start, loaded: a process that imports this can be forked into services."""
+"""Load everything that a service needs, so that a process that imports this module can be forked into services."""
 
 import uvicorn.loops.auto
 import uvicorn.protocols.http.auto  # noqa: F401

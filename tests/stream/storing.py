@@ -25,7 +25,7 @@ def stored_document(
 
 
 def batch(number: int, size: int = 7) -> list[StoredDocument]:
-    """Return one of many batches; its texts are of many lengths, some over several pages."""
+    """Return one of many batches; its texts have many lengths, some over several pages."""
     first = number * size
     return [
         stored_document(serial, text=f"{serial} é " * (serial * serial % 997 + 1), origin=f"in/{number}")
@@ -34,7 +34,7 @@ def batch(number: int, size: int = 7) -> list[StoredDocument]:
 
 
 class Twin:
-    """What a store says, from dicts."""
+    """The twin of a store, in dicts."""
 
     def __init__(self) -> None:
         self.rows: dict[int, StoredDocument] = {}

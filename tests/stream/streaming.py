@@ -1,4 +1,4 @@
-"""Streams for the tests of the flow: a clock that is set by hand, what a verdict says, recipes with their twins."""
+"""Streams for the tests of the flow: a clock set by hand, plain verdicts, recipes, and indexes with their twins."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ ROSE = "A rose by any other name would smell as sweet, said the poet to his frie
 NOON = int(datetime(1987, 2, 26, 12, tzinfo=UTC).timestamp())
 HOUR, DAY = 3600, 86400
 
-#: Whether tests take all the time that they like: more examples, longer streams.
+#: Whether long runs are allowed: more examples, longer streams.
 AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 
 
 def examples(count: int) -> int:
-    """Of so many examples, how many are tried: all where tests may take long, else a quarter."""
+    """Return the number of examples to try: all in long runs, else a quarter."""
     return count if AT_LENGTH else max(count // 4, 2)
 
 
-#: Recipes of every kind that the window takes, for texts of few words.
+#: Recipes of every kind that a window accepts, for short texts.
 RECIPES = {
     "default": load_recipe("default"),
     "ddd": load_recipe("ddd"),
@@ -70,7 +70,7 @@ CLASSIFIERS = {
     "weights": make_classifier("weights"),
     "everything": make_classifier("sets").without_cut(),
 }
-#: One that goes by times and titles: of texts that say no time, a question has none either.
+#: A classifier that compares times and titles.
 TIMED = "times"
 _TIMED = make_classifier("times", weights=(1.0, -0.6, 0.5), bias=0.0)
 
@@ -80,7 +80,7 @@ LONG = [[f"{start}{x}" for x in range(40)] for start in ("a", "b")]
 
 @st.composite
 def variants(draw: st.DrawFn) -> str:
-    """One of two long texts, cut, lengthened or with a word or two that are others."""
+    """One of two long texts, cut, lengthened, or with one or two other words."""
     words = list(draw(st.sampled_from(LONG)))[: draw(st.sampled_from([40, 40, 39, 34, 20]))]
     for at in draw(st.lists(st.integers(0, 39), max_size=2)):
         words[at % len(words)] = "other"
@@ -92,7 +92,7 @@ TEXTS = st.one_of(SHORT, SHORT, variants(), st.sampled_from(["", "...", "fox dog
 
 
 class SetClock:
-    """What ``now`` is: the seconds that a test has set."""
+    """A clock that returns the seconds that a test has set."""
 
     def __init__(self, time: float = NOON) -> None:
         self.time = time
@@ -102,23 +102,23 @@ class SetClock:
 
 
 def documents(texts: Sequence[str], times: Sequence[Any] | None = None) -> list[nd.Document]:
-    """Documents named d0, d1, ... in the order in which they arrive."""
+    """Return documents named d0, d1, ... in order of arrival."""
     stamps = [None] * len(texts) if times is None else times
     return [nd.Document(f"d{i}", text, stamp) for i, (text, stamp) in enumerate(zip(texts, stamps, strict=True))]
 
 
 def plain_verdict(verdict: nd.Verdict) -> Expected:
-    """A verdict without its time."""
+    """Return a verdict without its time."""
     return Expected(verdict.id, verdict.kind, verdict.of, verdict.similarity, verdict.flag, verdict.counts)
 
 
 def id_similarities(found: Iterable[Any]) -> list[tuple[str, float]]:
-    """The answer to a query as plain tuples."""
+    """Return the answer to a query as plain tuples."""
     return [(similar.id, similar.similarity) for similar in found]
 
 
 def assert_same_verdicts(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: bool = True) -> None:
-    """Verdict for verdict what the twin says; ``counts=False`` where a second step has numbers of its own."""
+    """Check verdicts against the twin; ``counts=False`` if a second step has its own counts."""
     assert len(found) == len(expected)
     for verdict, expected_verdict in zip(found, expected, strict=True):
         plain = plain_verdict(verdict)
@@ -127,14 +127,14 @@ def assert_same_verdicts(found: Sequence[nd.Verdict], expected: Sequence[Expecte
 
 
 def make_index(recipe: str | Recipe, **choices: Any) -> nd.Index:
-    """An index by a recipe, or by a classifier, of that name."""
+    """Return an index by the recipe or the classifier of that name."""
     if recipe == TIMED or recipe in CLASSIFIERS:
         return nd.Index(classifier=_TIMED if recipe == TIMED else CLASSIFIERS[str(recipe)], **choices)
     return nd.Index(RECIPES.get(recipe, recipe) if isinstance(recipe, str) else recipe, **choices)
 
 
 def index_and_twin(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
-    """An index and its twin, of the same choices."""
+    """Return an index and its twin with the same choices."""
     index = make_index(recipe, **choices)
     twin = {key: value for key, value in choices.items() if key != "path"}
     if index.classifier is not None:
@@ -143,6 +143,6 @@ def index_and_twin(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, Naiv
 
 
 def window_ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
-    """The ids that the index holds, without those that are out of the window and wait for their hour to end."""
+    """Return the ids in the window of an index, without those whose segment has not expired yet."""
     inside = set(twin)
     return [id for id in index if id in inside]

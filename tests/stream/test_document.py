@@ -1,4 +1,4 @@
-"""Documents and verdicts: what is taken as a time, what is refused, and how it is said."""
+"""Documents and verdicts: accepted times, refused fields, and their messages."""
 
 from __future__ import annotations
 

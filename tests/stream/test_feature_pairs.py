@@ -1,4 +1,4 @@
-"""Signatures of features: that documents which match share enough of them, and that their table forgets nobody held."""
+"""Signatures of features: matching documents share enough of them, and their table keeps every document."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ Words = npt.NDArray[np.uint64]
 
 
 def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
-    """Enter sets of so many features and more by signatures, on buckets that are soon full."""
+    """Use signatures for sets of this size and larger, with buckets that are soon full."""
     patch.setattr(window_index, "_MIN_SIGNATURE_SIZE", least)
     patch.setattr(window_index, "first_buckets", lambda slots, signatures: 2)
 
 
 def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
-    """What a document takes, feature by feature, and all signatures of a cell."""
+    """Return the signatures of a document, feature by feature and cell by cell."""
 
     def mixed(x: int) -> int:
         for _ in range(2):
@@ -77,7 +77,7 @@ SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
 
 
 def query_signatures(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
-    """The keys by which a document asks for those of a row, as ``meet_sets`` does."""
+    """Return the keys by which a document looks up those of a row, as ``meet_sets`` does."""
     size, equal = len(order), int(plan[row, SHARED_KEYS])
     low = max(int(plan[row, MIN_SIZE]), smallest_partner(found, size))
     entering = plan_row(plan, size) == row
@@ -102,7 +102,7 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     other = data.draw(st.sampled_from(partners))
     least = required_overlap(found, size, other)
     shared = data.draw(st.integers(least, min(size, other, least + 2)))
-    # What one has alone may come first in the order, last, or anywhere.
+    # Features of one side only may come first in the order, last, or anywhere.
     seed = data.draw(st.integers(0, 1 << 30))
     lead = data.draw(st.sampled_from(["first", "last", "mixed", "own first, other last"]))
     rng = random.Random(seed)
@@ -171,7 +171,7 @@ def test_verdicts_on_streams_equal_those_of_the_twin(
 
 
 def long_texts(count: int, seed: int) -> list[str]:
-    """Texts of 700 to 3,000 different words, half of them others with words left out, replaced or added."""
+    """Return texts of 700 to 3,000 different words, half of them edited copies of others."""
     rng = random.Random(seed)
     texts: list[list[str]] = []
     for i in range(count):

@@ -1,4 +1,4 @@
-"""Items that are made to hurt: right verdicts, and memory in proportion to the text."""
+"""Hostile documents: right verdicts, and memory in proportion to the text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streaming import AT_LENGTH, DAY, NOON, SetClock, documents, plain_verdict
 import neardup as nd
 from neardup.recipe import Recipe
 
-#: What a window may hold for a byte of text, over what it holds when it is empty.
+#: The most bytes of a window per byte of text, beyond those of an empty window.
 BYTES_PER_BYTE = 40
-#: The same for a document, however short.
+#: The most bytes per document, however short.
 BYTES_PER_DOCUMENT = 4096
 
 
 def grown(index: nd.Index, before: int, texts: list[str]) -> None:
-    """The window took no more than its share for these texts."""
+    """Check that the window has not grown by more than its share for these texts."""
     limit = BYTES_PER_BYTE * sum(len(text.encode()) for text in texts) + BYTES_PER_DOCUMENT * len(texts)
     assert index.statistics.bytes - before <= limit + (1 << 22)
 
@@ -35,7 +35,7 @@ def test_one_gram_a_million_times(recipe: str) -> None:
         assert kinds == [("original", None, ""), ("near", "d0", ""), ("original", None, ""), ("original", None, "")]
     else:
         assert kinds == [("original", None, ""), ("near", "d0", ""), ("near", "d0", ""), ("original", None, "")]
-    # Few features, however long the text: the text itself is most of what is kept.
+    # Few features, however long the text, so the text itself takes most of the memory.
     assert index.statistics.bytes - before <= 2 * sum(map(len, texts)) + (1 << 22)
 
 
@@ -57,7 +57,7 @@ def test_a_million_distinct_grams(recipe: str) -> None:
         ]  # fmt: skip
         assert verdicts[1].similarity == pytest.approx(0.95, abs=0.01)
     else:
-        # Any two such texts share the 65,536 grams of four digits, which are nearly all that they have.
+        # Any two such texts share the 65,536 grams of four digits, which are nearly all of their grams.
         assert [(v.kind, v.of) for v in verdicts][:4] == [
             ("original", None), ("near", "d0"), ("near", "d0"), ("exact", "d0"),
         ]  # fmt: skip
@@ -88,7 +88,7 @@ def test_thousands_of_slightly_different_copies(against: str, compared: int) -> 
     before = index.statistics.bytes
     verdicts = index.add_many(documents(texts))
     assert [plain_verdict(v) for v in verdicts[:compared]] == twin.add_many(documents(texts[:compared]))
-    # From then on there is one with its new word at the same place: 145 grams of 151 in common, or more.
+    # From then on, another text has its new word at the same position: 145 of 151 grams are shared, or more.
     assert min(v.similarity or 0 for v in verdicts[150:]) == (145 / 151 if against == "everything" else 144 / 152)
     grown(index, before, [text for i, text in enumerate(texts) if f"d{i}" in index])
 
@@ -104,5 +104,5 @@ def test_memory_is_released_when_segments_expire() -> None:
         sizes.append(index.statistics.bytes)
         assert index.statistics.segments <= 26
         assert len(index) <= 241
-    # Its tables have grown for so many items after 18 hours.
+    # Its tables have their final size after 18 hours.
     assert max(sizes[28:]) <= 1.05 * max(sizes[20:28])

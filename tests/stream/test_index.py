@@ -23,7 +23,7 @@ SHIP = "Two ships met in the strait at night and neither of their masters knew w
 
 
 def flow(index: nd.Index, *items: tuple[str, Any]) -> list[nd.Verdict]:
-    """Add texts with their times in seconds after noon, named by how many came before."""
+    """Add texts with their times in seconds after noon, named by their numbers."""
     first = index.statistics.documents
     return [
         index.add(nd.Document(f"d{i}", text, None if after is None else NOON + after))
@@ -63,12 +63,12 @@ def test_a_future_time_is_flagged_and_replaced_by_the_clock() -> None:
     verdicts = flow(index, (ROSE, HOUR), (SHIP, DAY + HOUR), (FOX, DAY + HOUR + 0.000001), (ROSE, 10 * DAY))
     assert [v.flag for v in verdicts] == ["", "", "future", "future"]
     assert [v.time for v in verdicts] == [NOON + HOUR, *[NOON + DAY + HOUR] * 3]
-    # It is judged at that time: the fox of yesterday noon is too old by now, the rose is a day old to the second.
+    # They are judged at that time: the fox of yesterday noon has expired, the rose is exactly a day old.
     assert [v.of for v in verdicts[2:]] == [None, "d1"]
 
 
 class Case(NamedTuple):
-    """Items with their times, what their verdicts are to say, and what the index says at the end."""
+    """Items with their times, the expected verdicts, and the expected state of the index."""
 
     items: list[tuple[str, float]]
     flags: list[str]
@@ -125,7 +125,7 @@ CASES = {
         [""] * 6,
         [None, "d0", None, "d2", None, "d4"],
     ),
-    # Held as not older than a window before the clock; but the late one is more than a day before them.
+    # They are in the window, but the late one is more than a day older than they are.
     "no partner is further than the window on either side": Case(
         [(SHIP, 0), (FOX, 24 * HOUR), (ROSE, 23 * HOUR), (FOX, -1), (ROSE, -HOUR), (ROSE, -HOUR - 1)],
         ["", "", "", "late", "late", "late"],
@@ -159,7 +159,7 @@ def test_a_removed_document_still_confirms_a_gap() -> None:
     [("time", 7200, "d0"), ("time", 7201, None), ("hour", 7200 + 2399, "d0"), ("hour", 7200 + 2400, None)],
 )
 def test_windows_by_hour_compare_whole_hours(window_by: str, after: int, of: str | None) -> None:
-    # The first came at 12:20, and the last that is two whole hours later at 14:59:59.
+    # The first arrives at 12:20; the last that is two whole hours later, at 14:59:59.
     index = nd.Index(window="2h", window_by=window_by, now=SetClock(NOON + 9 * DAY))
     verdicts = flow(index, (FOX, 1200), (FOX, 1200 + after))
     assert (verdicts[1].of, verdicts[1].time) == (of, NOON + 1200 + after)
@@ -221,7 +221,7 @@ def test_an_id_has_one_verdict() -> None:
         with pytest.raises(InputError, match="id 'a' already has a verdict; "):
             index.add(nd.Document("a", text))
     assert index.statistics.documents == 1
-    # In a batch as well, and nothing of the batch is there.
+    # Likewise in a batch, and nothing of the batch is entered.
     for batch in (["b", "c", "b"], ["b", "a"]):
         with pytest.raises(InputError, match=f"id '{batch[-1]}' "):
             index.add_many(nd.Document(id, f"{ROSE} {i}") for i, id in enumerate(batch))
@@ -253,7 +253,7 @@ def test_a_store_keeps_every_verdict(tmp_path: Path) -> None:
     ("batches", "flags"),
     [
         ([[(FOX, 0)], [(ROSE, 1000)], [("x", 1001)], [(ROSE, 1002)]], ["", "ahead", "", ""]),
-        # The one that confirms is not held itself, and the next one neither.
+        # Neither the confirming document nor the next one is in the window.
         ([[(FOX, 0)], [(ROSE, 1090), (ROSE, 1000)], [("x", 150)], [(ROSE, 1091)]], ["", "ahead", "", "late", ""]),
     ],
 )
@@ -312,7 +312,7 @@ def test_verdicts_of_threads_equal_those_of_one_order() -> None:
     assert not failed
     verdicts = {v.id: v for part in found for v in part}
     assert sorted(verdicts) == sorted(item.id for item in items)
-    # All are held, in the order in which they were judged: the twin sees them in that order.
+    # All are in the window in the order of judgement, in which the twin gets them.
     by_id = {item.id: item for item in items}
     twin = NaiveIndex(Recipe(features="words:1", threshold=0.5), window=None, against="everything")
     order = list(index)

@@ -43,7 +43,7 @@ def test_a_check_returns_the_verdict_of_an_addition(
             checked = index.check(arrived[at:])
             verdict = index.add(document)
             assert plain_verdict(checked[0]) == plain_verdict(verdict)
-            # Whatever is checked leaves no trace.
+            # A check leaves no trace.
             assert plain_verdict(other.add(document)) == plain_verdict(verdict)
 
 
@@ -84,7 +84,7 @@ def test_a_forgotten_document_stays_forgotten_after_a_restart(tmp_path: Path) ->
     options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + 5 * DAY)}
     with nd.Index(**options) as index:
         index.add(nd.Document("a", FOX, NOON))
-        # Further ahead than the window is long: it waits for a second one, and is forgotten instead.
+        # Further ahead than the window is long: it waits for a confirmation, and is forgotten instead.
         assert index.add(nd.Document("far", EDITED, NOON + 4 * DAY)).flag == "ahead"
         index.forget("far")
     with nd.Index(**options) as index:

@@ -1,4 +1,4 @@
-"""What fails leaves nothing behind: refused ids, store writes that do not succeed, and then the same once more."""
+"""Failures of an index change nothing: refused ids, failed writes of the store, and the same additions again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neardup.stream.store import Store
 
 
 class Step(NamedTuple):
-    """A document, how many hours later it is than the one before, whether its id was there before, and what fails."""
+    """A document, its hours after the previous one, whether an id is repeated, and which statement fails."""
 
     text: str
     hours: int
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     fails: str
 
 
-#: Jumps ahead, some of which a second document confirms, and what comes late; the window has 24 hours.
+#: Jumps ahead, some of them confirmed by a second document, and late documents; the window has 24 hours.
 STEPS = st.builds(
     Step,
     TEXTS,
@@ -46,7 +46,7 @@ STREAMS = st.lists(STEPS, max_size=30)
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_generations() -> Iterator[None]:
-    """Have epochs begin and end after a few documents."""
+    """Make epochs begin and end after a few documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
         patch.setattr(window_module, "_LAST_STAGE", 5)
@@ -84,7 +84,7 @@ class Connection:
 
 @contextlib.contextmanager
 def failing(store: Store | None, fails: str) -> Iterator[None]:
-    """Have the next write of a store fail: while it writes, at its end, or just after it."""
+    """Make the next write of a store fail: during it, at its commit, or just after it."""
     assert store is not None
     connection = store._connection
     store._connection = Connection(connection, fails)  # type: ignore[assignment]
@@ -95,18 +95,18 @@ def failing(store: Store | None, fails: str) -> Iterator[None]:
 
 
 def ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
-    """What an index holds, without what is out of the window and waits for its hour to end."""
+    """Return the ids in a window, without those whose segment has not expired yet."""
     inside = set(twin)
     return sorted(id for id in index if id in inside)
 
 
 def add(index: nd.Index, documents: Sequence[nd.Document], fails: str = "") -> list[Expected]:
-    """Add documents, with a write that fails before where that is wanted."""
+    """Add documents, after a failed write if requested."""
     if fails:
         with failing(index.store, fails), pytest.raises((StoreError, KeyboardInterrupt)):
             index.add_many(documents)
         if fails == "after":
-            # They were stored when it failed, so they have their verdicts.
+            # They were stored before the failure, so they have verdicts.
             found = [index.verdict_of(document.id) for document in documents]
             return [plain_verdict(verdict) for verdict in found if verdict is not None]
     return [plain_verdict(verdict) for verdict in index.add_many(documents)]
@@ -184,7 +184,7 @@ def test_a_document_ahead_still_waits_after_a_restart(tmp_path: Path) -> None:
     texts = {0: "oil", 25: FOX, 26: "rain", 51: f"{FOX} again {FOX}"}
     with nd.Index(**settings) as index:
         flags = [index.add(nd.Document(f"d{at}", text, NOON + at * HOUR)).flag for at, text in texts.items()]
-        # The second is confirmed by the third; the last one waits for another that confirms it.
+        # The third confirms the second; the last one waits for a confirmation.
         assert flags == ["", "ahead", "", "ahead"]
     with nd.Index(**settings) as index:
         index.add(nd.Document("d52", "snow", NOON + 52 * HOUR))
@@ -197,7 +197,7 @@ def test_a_document_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fa
     index = nd.Index(now=clock, path=tmp_path / "news.db")
     before = [nd.Document(f"b{i}", f"{i} {i}a {i}b {i}c {i}d {i}e", NOON + i) for i in range(20)]
     index.add_many(before)
-    # The batch begins in the last hour of one epoch, and goes on in the first of the next one.
+    # The batch begins in the last segment of an epoch, and continues in the first of the next one.
     batch = [nd.Document("first", FOX, NOON + 30), nd.Document("second", FOX[::-1], NOON + 2 * HOUR)]
     with failing(index.store, fails), pytest.raises(StoreError):
         index.add_many(batch)

@@ -69,7 +69,7 @@ def test_an_endless_window_equals_dedup(recipe: str, texts: list[str]) -> None:
 
 
 def corpus(name: str, count: int) -> list[tuple[str, str]]:
-    """Texts with their times."""
+    """Return texts with their times."""
     with gzip.open(DATA / name / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line, _ in zip(file, range(count), strict=False)]
     return [(row["text"], row["timestamp"]) for row in rows]
@@ -105,7 +105,7 @@ def test_verdicts_on_reuters_equal_those_of_the_twin(recipe: str, against: str, 
 
 
 def drift(count: int, seed: int) -> list[str]:
-    """Texts whose words change over time, half of them others with an edit; a footer that becomes frequent later."""
+    """Return texts whose words change over time, half of them edited copies, and a footer that becomes frequent."""
     rng = random.Random(seed)
     texts: list[str] = []
     for i in range(count):
@@ -122,7 +122,7 @@ def drift(count: int, seed: int) -> list[str]:
 
 
 def compare(recipe: Recipe, window: Any, against: str, count: int, batch: int) -> nd.Index:
-    """Follow a drift, a batch at once and then some one by one, with removals and queries; the twin does the same."""
+    """Add a drift to an index and its twin, in batches and one by one, with removals and queries."""
     rng = random.Random(7)
     times = [NOON + 15 * i + rng.choice([0, 0, 0, -40, 30, -4000, -1800]) for i in range(count)]
     items, clock = documents(drift(count, 3), times), SetClock(NOON + 99 * DAY)
@@ -174,7 +174,7 @@ def test_verdicts_on_a_long_drift_equal_those_of_the_twin(recipe: str, window: A
 def test_many_small_epochs_change_no_verdict(
     recipe: str, window: Any, against: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Tables of so few slots that most lists are of several features, and orders of features that last a few minutes.
+    # Tables with so few slots that most lists have several features, and epochs of a few minutes.
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
     monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
@@ -187,7 +187,7 @@ def test_many_small_epochs_change_no_verdict(
 
 @pytest.mark.parametrize("rate", [1, 2, 3, 8] if AT_LENGTH else [1, 8])
 def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A service makes so little garbage that Python may not look for it in days.
+    # A service makes so little garbage that Python may not collect it for days.
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
     monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
@@ -216,7 +216,7 @@ def test_an_emptied_window_loses_nothing_while_an_epoch_is_renewed(
     with nd.Index(RECIPES["default"], window="1h", now=SetClock(NOON + 99 * DAY)) as index:
         for i, text in enumerate(texts[:documents]):
             index.add(nd.Document(f"before-{i}", text, NOON + i))
-        # They have no words: new segments begin and hold nothing, and all others end.
+        # They have no words: empty segments begin, and all others expire.
         for i in (1, 2):
             index.add(nd.Document(f"gap-{i}", "", NOON + 3000 * i))
         assert len(index) == 0

@@ -34,7 +34,7 @@ from neardup.stream import second_step
 
 
 class Step(NamedTuple):
-    """What happens next: an item, or a removal or a query after it; times are in hundredths of a window."""
+    """The next action: an addition, or a removal or a query after it; times are in hundredths of a window."""
 
     text: str
     forward: int
@@ -52,7 +52,7 @@ STEPS = st.builds(
     st.sampled_from(["add", "add", "add", "add", "remove", "query", "nearest"]),
 )
 STREAMS = st.lists(STEPS, max_size=25)
-#: A window, how it is measured, and the seconds that a hundredth of it has.
+#: A window, its unit, and the seconds of a hundredth of it.
 WINDOWS: list[tuple[Any, str, int]] = [
     ("100s", "time", 1),
     ("3h", "time", 108),
@@ -69,7 +69,7 @@ Timed = tuple[Step, nd.Document, float]
 
 
 def timed_documents(stream: Sequence[Step], unit: int, *, always: bool = False) -> list[Timed]:
-    """The steps with their documents, each with a time if always, and what the clock on the wall says."""
+    """Return the steps with their documents, each with a time if ``always``, and the system time."""
     if always:
         stream = [step._replace(offset=step.offset or 0, now=10**9) for step in stream]
     titles = ["", "Fox runs", "Fox runs again", "東京"]
@@ -79,7 +79,7 @@ def timed_documents(stream: Sequence[Step], unit: int, *, always: bool = False) 
         base += step.forward * unit
         stamp: Any = None if step.offset is None else base + step.offset * unit
         if stamp is not None and i % 3 == 0:
-            # A microsecond beside the full second.
+            # A microsecond off the full second.
             stamp = datetime.fromtimestamp(stamp, UTC) + timedelta(microseconds=step.forward % 3 - 1)
         document = nd.Document(f"d{i}", step.text, stamp, title=titles[i % 4])
         found.append((step, document, base + 900 * unit + step.now * unit))
@@ -89,7 +89,7 @@ def timed_documents(stream: Sequence[Step], unit: int, *, always: bool = False) 
 def follow_steps(
     index: nd.Index, twin: NaiveIndex, clock: SetClock, steps: Sequence[tuple[Step, nd.Document, float]]
 ) -> None:
-    """Do the same with both and hold every answer equal."""
+    """Do the same with both, and check that every answer is equal."""
     learned = isinstance(twin, NaiveClassifierIndex)
     counts = not (twin.recipe.second_step or learned)
     for step, document, now in steps:
@@ -158,7 +158,7 @@ def test_a_restart_changes_nothing(
     clock = SetClock()
     choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": clock}
     rest, verdicts_by_id = timed_documents(stream, window[2], always=recipe == TIMED), dict[str, nd.Verdict]()
-    # Also where Hypothesis ends an example early, the store must be closed.
+    # The store must be closed even if Hypothesis ends an example early.
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
         choices["path"] = Path(folder) / "news.db"
         index, twin = index_and_twin(recipe, **choices)

@@ -42,7 +42,7 @@ from neardup.stream.replay_report import page_content, replay_page
 
 
 def report_nothing(stage: str, done: int, total: int | None) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def corpus_of_rows(rows: list[dict[str, Any]]) -> Corpus:
@@ -54,7 +54,7 @@ def timeline_of(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
 
 
 def expected_items(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
-    """The items again: filter, then sort."""
+    """Return the expected items: filter, then sort."""
     found = []
     for at, row in enumerate(rows):
         if row["time"] is not None:
@@ -89,7 +89,7 @@ def test_documents_arrive_in_order_of_time(rows: list[dict[str, Any]], as_listed
 
 
 def test_several_files_and_batches_arrive_in_order_of_time(tmp_path: Path) -> None:
-    """More than one batch, through the file and past it, compressed JSON lines and Parquet together."""
+    """More than one batch, with and without the temporary file, from JSON lines and Parquet together."""
     rng = random.Random(4)
     rows = [
         {"id": str(at), "text": f"{at} é " * rng.randint(0, 1500), "time": rng.randint(10**8, 10**9)}
@@ -147,7 +147,7 @@ FLAGS = ["", "late", "ahead", "undecidable"]
 
 
 class Judge:
-    """In the place of an index: the text says what the verdict is, and the clock is the latest time so far."""
+    """A stand-in for an index: the text contains the verdict, and the clock is the latest time so far."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -226,11 +226,11 @@ def check_totals(run: Replay, items: Sequence[Item], hours: Sequence[Hour]) -> N
     assert (totals.items, totals.exact, totals.near) == (len(items), kinds["exact"], kinds["near"])
     assert totals.flags == flags
     assert totals.text_bytes == 7 * len(items)
-    assert (totals.first, totals.last) == (
+    assert (totals.earliest, totals.latest) == (
         min((item.time for item in items), default=None),
         max((item.time for item in items), default=None),
     )
-    assert totals.most_held == max((hour.held for hour in hours), default=0)
+    assert totals.max_window_documents == max((hour.held for hour in hours), default=0)
 
 
 @given(flows, st.sampled_from([1, 3]))
@@ -254,7 +254,7 @@ def test_hours_of_the_clock_count_what_arrived_until_they_ended(
 
 
 class Wall:
-    """A clock that moves only when somebody sleeps."""
+    """A clock that moves only during sleeps."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.slept = 1000.0, list[float]()
@@ -273,7 +273,7 @@ def test_a_replay_keeps_the_requested_speed(monkeypatch: pytest.MonkeyPatch) -> 
     hours, judge, _, _ = replayed(items, batch=100, speed=60.0)
     assert wall.now == 1000 + 240
     assert wall.slept == [30, 30, 180]
-    # What is due already is judged at once; nothing is held back for what is not.
+    # Documents that are due are judged together, without waiting for later ones.
     assert judge.calls == [["0", "1"], ["2"], ["3"], ["4"], ["5"]]
     assert [(hour.items, hour.as_dict()["hour"]) for hour in hours] == [
         (4, "1970-01-01T00:00Z"), (1, "1970-01-01T01:00Z"), (1, "1970-01-01T04:00Z"),
@@ -289,12 +289,12 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
         "batch": 1,
     }
     hour_rows = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
-    totals = ReplayTotals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
+    totals = ReplayTotals(30, 1, 5, earliest=0, latest=10**15, cpu=10**6, wall=2 * 10**6)
     page_fields = page_content(settings | changes, hour_rows, totals.as_dict(10))
     return page_fields if hours else page_fields | {"totals": ReplayTotals().as_dict(10)}
 
 
-#: What arrived is another matter, in tests/reporting.
+#: The report of verdicts is tested in tests/pages.
 REPORT = Report(title="Replayed", documents=0, kept=0)
 
 

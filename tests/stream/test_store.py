@@ -1,4 +1,4 @@
-"""The store against plain dicts, and what it promises about readers, room, recipes and requests."""
+"""The store against plain dicts, and its promises on readers, space, recipes and requests."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_document_that_cannot_be_stored_rejects_its_batch(rows: list[StoredDoc
 
 def test_an_interrupt_around_the_commit_keeps_the_counts_right(tmp_path: Path) -> None:
     class Interrupted(list[StoredDocument]):
-        """Interrupts when it is gone through for the third time, within the transaction."""
+        """Interrupts its third iteration, which is within the transaction."""
 
         times = 0
 
@@ -246,7 +246,7 @@ NEWS = "The harbour board voted to widen the eastern channel at a cost of forty 
 
 
 def verdict_after_restart(path: Path, **choices: Any) -> str:
-    """What a store of an English recipe says of a copy when it is opened again."""
+    """Return the kind of a copy, or the error, after a store is opened again."""
     with nd.Index(path=path, window=None, **choices) as index:
         index.add(nd.Document("a", NEWS, "2024-05-01T08:00"))
     return verdict_of_copy(path, **choices)

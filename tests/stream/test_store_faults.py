@@ -1,4 +1,4 @@
-"""What can happen to a store from outside: killed writers, torn files, full disks, other openers. Nothing is mocked."""
+"""Faults of a store from outside: killed writers, damaged files, full disks, other processes. Nothing is mocked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def running(path: Path, script: str = WRITER) -> Iterator[subprocess.Popen[str]]:
-    """Run a script with a store; in the end it is killed with SIGKILL."""
+    """Run a script with a store, and kill it with SIGKILL at the end."""
     code = textwrap.dedent(script).format(here=HERE)
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -60,12 +60,12 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return what lies there, without the lock and the shared memory, which are no data."""
+    """Return the files of a folder, without the lock and the shared memory, which contain no data."""
     return {found.name: found.read_bytes() for found in folder.iterdir() if not found.name.endswith((".lock", "-shm"))}
 
 
 def refused(path: Path, *parts: str, **changes: object) -> None:
-    """Hold that a store is refused in one sentence, twice, and is left as it is."""
+    """Check that a store is refused twice with one sentence, without a change."""
     before = contents(path.parent)
     for _ in range(2):
         with pytest.raises(StoreError) as caught:
@@ -75,14 +75,14 @@ def refused(path: Path, *parts: str, **changes: object) -> None:
 
 
 def complete(store: Store) -> int:
-    """Hold that a store has the first so many batches and nothing else; return how many."""
+    """Check that a store has the first batches and nothing else; return their number."""
     number = store.next_serial // 7
     assert store.next_serial == number * 7
     assert store.counts["arrived"] == number * 7
     assert store.state("batch") == (str(number - 1) if number else None)
     forgotten = max([done * 7 - 140 for done in range(49, number, 50)], default=0)
     held = [row for found in store.held_documents() for row in found]
-    # The kill may come between a record and the forgetting after it.
+    # The kill may come between ``record`` and the following ``forget``.
     first = held[0].serial if held else 0
     assert first in {max(forgotten, 0), max(forgotten - 350, 0)}
     assert held == [row for done in range(number) for row in batch(done) if row.serial >= first]
@@ -223,7 +223,7 @@ def test_damage_found_later_is_a_store_error(path: Path) -> None:
     begin = (roots["sqlite_autoindex_documents_1"] - 1) * 8192
     whole[begin : begin + 8] = b"\xee" * 8
     path.write_bytes(whole)
-    # As if it were the file that was closed, so that it is not checked at the start.
+    # Keep the times of the closed file, so that it is not checked at the start.
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     with open_store(path) as store:
         with pytest.raises(StoreError, match="is damaged"):
@@ -315,7 +315,7 @@ def test_a_missing_permission_is_reported_in_one_sentence(
     filled(path)
     path.with_name("news.db.lock").unlink()
     root = os.geteuid() == 0
-    # pytest's folders are the user's alone; another user must get to the store to be refused there.
+    # The folders of pytest are private; another user must be able to reach the store.
     above = [at for at in path.parents if at.stat().st_mode & 0o001 == 0] if root else []
     modes = {at: at.stat().st_mode & 0o7777 for at in {*above, path.parent, path}}
     try:
@@ -338,7 +338,7 @@ def test_a_missing_permission_is_reported_in_one_sentence(
 
 
 def fill(store: Store, twin: Twin) -> None:
-    """Record until it failed five times; each failure must leave what was there before."""
+    """Record until five failures, each of which must change nothing."""
     failures = 0
     while failures < 5:
         rows = batch(store.next_serial // 7)

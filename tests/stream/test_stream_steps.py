@@ -1,4 +1,4 @@
-"""The steps of a stream on Spark, without Spark: shards, settling and chests against one index, verdict for verdict."""
+"""The steps of a stream on Spark, without Spark: micro-batches against one index, verdict for verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neardup.stream.index import statistics_for
 
 
 class MemoryState:
-    """A state in memory; ``copy`` is what a micro-batch that fails began with."""
+    """A state in memory; ``copy`` saves it before a micro-batch that fails."""
 
     def __init__(self) -> None:
         self.data: bytes | None = None
@@ -56,14 +56,14 @@ class MemoryState:
 
 
 class LocalBroadcast:
-    """StreamConfig that is not sent anywhere."""
+    """A broadcast of a StreamConfig that stays in this process."""
 
     def __init__(self, config: StreamConfig) -> None:
         self.value = config
 
 
 class LocalStream:
-    """A stream of one group, whose micro-batches are judge_batch in any of some processes."""
+    """A stream of one group, with its micro-batches judged in one of several simulated processes."""
 
     def __init__(self, config: StreamConfig, processes: int = 1) -> None:
         self.config, self.state = config, MemoryState()
@@ -97,15 +97,15 @@ def config_of(
 
 
 def feature_blobs(config: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
-    """Rows as blobs with features."""
+    """Return rows as blobs with features."""
     broadcast: Any = LocalBroadcast(config)
     return [blob for batch in document_blobs(broadcast, batches) for blob in batch.column("data").to_pylist()]
 
 
 def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
-    """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first.
+    """Return documents in order of arrival as blobs, in pieces as Spark makes them, the last piece first.
 
-    One without a time is of now, as where a stream has no column of times.
+    Documents without a time get the current one, as in a stream without a column of times.
     """
     rows = [
         {
@@ -134,7 +134,7 @@ def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
 
 
 def row_with_seconds(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its time in seconds, as a verdict has it."""
+    """Return a row with its time in seconds, as in a verdict."""
     return row | {"time": (row["time"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) / 1_000_000}
 
 
@@ -173,7 +173,7 @@ def test_micro_batches_get_the_verdicts_of_one_index(
 
 
 def test_a_confirmed_document_returns_with_its_own_time() -> None:
-    """Confirmed in another process than it was entered in, and once its first sub-index has gone."""
+    """It is confirmed in another process than it was entered in, and after its first segment has expired."""
     recipe, clock = RECIPES["words"], SetClock(NOON + 10**6)
     index = nd.Index(recipe, window="100s", now=clock)
     config = config_of(recipe, "100s", "time", "originals")
@@ -193,7 +193,7 @@ def test_expired_segments_leave_the_state() -> None:
     for i in range(40):
         documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
         plain.batch(blobs(config, documents), NOON)
-    # Of 20 s each, those of the last 100 s and of the sub-index that the window ends in.
+    # Segments of 20 s: those of the last 100 s, and the one in which the window ends.
     assert len(plain.state.blobs) <= 7
 
 

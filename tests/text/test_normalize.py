@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import (
     UNASSIGNED,
-    is_ignorable,
     is_newer,
     is_point,
-    is_single,
     naive_fold,
     naive_normalize,
     naive_tokens,
@@ -247,15 +245,6 @@ def test_folding_a_character_never_moves_a_boundary() -> None:
             folded = naive_fold(character)
             assert folded
             assert not unicodedata.combining(folded[0])
-
-
-def test_ranges_agree_with_names_and_categories() -> None:
-    kinds = kernel_tables("words").kinds
-    for character in CHARACTERS:
-        kind = kinds[ord(character)] & unicode_tables.KIND_MASK
-        assert (kind == unicode_tables.IGNORABLE) == is_ignorable(character)
-        if kind != unicode_tables.MAPPED:
-            assert (kind == unicode_tables.SINGLE) == is_single(character)
 
 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)

@@ -60,23 +60,23 @@ def test_a_gain_is_measured_on_the_same_draws() -> None:
     assert not drawn.gain(0, 0).beyond_chance
 
 
-def made(count: int, share: float = 0.5, seed: int = 0) -> Any:
+def separable(count: int, share: float = 0.5, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
     labels = np.arange(count) < share * count
     return rng.normal(np.where(labels, 1.0, -1.0)[:, np.newaxis], 1.0, (count, 4)), labels
 
 
 def test_few_labels_give_no_quick_figures() -> None:
-    x, labels = made(40, (MIN_LABELS - 1) / 40)
+    x, labels = separable(40, (MIN_LABELS - 1) / 40)
     assert quick_evaluation(x, labels, np.arange(40)) is None
     assert quick_evaluation(x, ~labels, np.arange(40)) is None
-    x, labels = made(40, MIN_LABELS / 40)
+    x, labels = separable(40, MIN_LABELS / 40)
     assert quick_evaluation(x, labels, np.arange(40)) is not None
     assert quick_evaluation(np.empty((0, 4)), np.empty(0, np.bool_), np.empty(0, np.int64)) is None
 
 
 def test_a_machine_on_several_measures_beats_one_threshold() -> None:
-    x, labels = made(200)
+    x, labels = separable(200)
     found = quick_evaluation(x, labels, np.arange(200))
     assert found is not None
     assert not found.shares_documents

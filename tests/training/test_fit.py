@@ -102,7 +102,7 @@ OPTIONS = [
 ]
 
 
-def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
+def random_pairs(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
     """Vectors of two classes that overlap; one measure is sometimes unknown, one always, one is constant."""
     rng = np.random.default_rng(seed)
     labels = rng.random(count) < 0.4
@@ -114,7 +114,7 @@ def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_out_of_fold_scores_are_those_of_a_fit_on_the_other_folds(options: MachineOptions) -> None:
-    x, labels = made()
+    x, labels = random_pairs()
     folds = make_folds(np.arange(80), np.arange(80, 160), labels, count=4, seed=0)
     assert folds is not None
     g = out_of_fold_scores(scale_splits(x, labels, folds.splits), options, 80)
@@ -125,9 +125,9 @@ def test_out_of_fold_scores_are_those_of_a_fit_on_the_other_folds(options: Machi
 
 
 def test_a_quick_machine_ranks_duplicates_first() -> None:
-    x, labels = made()
+    x, labels = random_pairs()
     g = quick_scorer(x, labels)
-    others, truth = made(seed=1)
+    others, truth = random_pairs(seed=1)
     assert g(others)[truth].mean() > g(others)[~truth].mean() + 0.5
     assert np.array_equal(g(others), quick_scorer(x, labels)(others))
     assert g(np.full((1, 5), np.nan)).shape == (1,)
@@ -136,7 +136,7 @@ def test_a_quick_machine_ranks_duplicates_first() -> None:
 def test_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(NeardupError) as caught:
-        quick_scorer(*made())
+        quick_scorer(*random_pairs())
     assert says(caught.value, "sklearn is not installed", "pip install 'neardup[learn]'")
 
 

@@ -1,4 +1,4 @@
-"""Starts many watchers quickly: everything is loaded once, and each line on stdin becomes a process of its own.
+"""Start many watchers quickly: all modules are loaded once, and each line on stdin starts a forked process.
 
 A line holds, as JSON, the arguments, after how many steps the process is killed (0: never), and how many seconds after
 that step; the answer is its exit code. A step is a call that changes something on the disk. Who ends unkilled writes
@@ -36,7 +36,7 @@ def counted(function: Any, last: int, after: float) -> Any:
         steps += 1
         if steps == last:
             if after:
-                # The system ends the process then, wherever it is, as SIGKILL does.
+                # The system then ends the process at any point, as SIGKILL does.
                 signal.setitimer(signal.ITIMER_REAL, after)
             else:
                 os.kill(os.getpid(), signal.SIGKILL)

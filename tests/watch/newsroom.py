@@ -1,4 +1,4 @@
-"""A newsroom to test in: an inbox, deliveries, a watcher in this process, and what became of everything."""
+"""A newsroom for tests: an inbox, deliveries, a watcher in this process, and the resulting files and verdicts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _DAY = 1_700_000_000
 
 
 def text_of(number: int, words: int = 60) -> str:
-    """A text of its own for each number."""
+    """Return a different text for each number."""
     return " ".join(random.Random(number).choices(_WORDS, k=words))
 
 
 def edited(text: str) -> str:
-    """Nearly the same text."""
+    """Return nearly the same text."""
     words = text.split()
     return " ".join([*words[:5], "edited", *words[6:]])
 
 
 class Newsroom:
-    """Folders of a test, and everything that is said."""
+    """The folders of a test, and the logged events."""
 
     def __init__(self, root: Path, out: Path | None = None, classifier: Classifier | None = None) -> None:
         self.root = root
@@ -51,7 +51,7 @@ class Newsroom:
         self._delivered = 0
 
     def deliver(self, name: str, content: str | bytes, at: float | None = None) -> Path:
-        """Put a file into the inbox as a whole; each is a second younger than the one before."""
+        """Put a complete file into the inbox; each is a second younger than the one before."""
         self._delivered += 1
         path = self.inbox / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ class Newsroom:
             yield Watcher(self.settings(**changes), index, index.store, log)
 
     def run_once(self, **changes: Any) -> Counters:
-        """Take everything that is in the inbox."""
+        """Judge all files of the inbox."""
         with self.watcher(**changes) as watcher:
             return watcher.run()
 
@@ -111,29 +111,29 @@ class Newsroom:
             assert not failed, failed
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 300.0) -> None:
-        """Wait for something to become true; the bound is for what never does, not for what is slow."""
+        """Wait until a condition holds; the limit is for conditions that never hold, not for slow ones."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, self.events_seen
             time.sleep(0.01)
 
     def wait_for_scan(self, watcher: Watcher) -> None:
-        """Wait until a watcher has seen what the inbox holds now, and has taken what it wanted of it."""
+        """Wait until a watcher has scanned the inbox and read the settled files."""
         for _ in range(3):
             before = watcher._next_scan
             self.wait_until(lambda before=before: watcher._next_scan > before)  # type: ignore[misc]
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What was said of one kind."""
+        """Return the fields of all events of one kind."""
         return [fields for event, fields in self.events_seen if event == name]
 
     def verdicts(self) -> dict[str, tuple[str, str | None]]:
-        """What the store knows: kind and partner by id."""
+        """Return kind and keeper by id, from the store."""
         return {row[0]: (row[1], row[2]) for row in rows_of(self.store)}
 
 
 def rows_of(store: Path) -> list[tuple[Any, ...]]:
-    """The documents of a store that nobody has open."""
+    """Return the documents of a closed store."""
     connection = sqlite3.connect(store)
     try:
         return connection.execute(
@@ -144,24 +144,24 @@ def rows_of(store: Path) -> list[tuple[Any, ...]]:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, hidden ones too."""
+    """Return the content of every file below a folder, hidden ones too."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def names_in(folder: Path) -> list[str]:
-    """The files below a folder, without sidecars and what is still being written."""
+    """Return the files below a folder, without sidecars and unfinished files."""
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return [name for name in found if ".neardup.json" not in name and not name.startswith(".neardup/")]
 
 
 def sidecar(path: Path) -> dict[str, Any]:
-    """What lies beside a file."""
+    """Return the sidecar of a file."""
     found: dict[str, Any] = json.loads(path.with_name(f"{path.name}.neardup.json").read_text("utf-8"))
     return found
 
 
 def feed_of(items: list[tuple[str, str]]) -> str:
-    """An RSS feed of guids and texts."""
+    """Return an RSS feed of guids and texts."""
     inside = "".join(f"<item><guid>{guid}</guid><description>{text}</description></item>" for guid, text in items)
     return f'<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{inside}</channel></rss>'
 

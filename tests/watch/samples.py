@@ -1,4 +1,4 @@
-"""Small files of every kind, as agencies and sites write them, and the items they hold."""
+"""Small files of every kind, as agencies and sites write them, and their items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that goes wrong: one clear line, nothing lost, nothing twice, and on it goes when it is well again."""
+"""Faults of a watched folder: one clear line, nothing lost or judged twice, and the watcher continues afterwards."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_full_disk_is_waited_for_and_loses_nothing(
 def test_a_missing_output_folder_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
     with room.watching() as running:
         room.deliver("one.txt", text_of(1))
-        # It is there before the folder is flushed and the store knows; while that goes on, the folder stays.
+        # The file is placed before the folder is flushed and the store updated; the folder must exist until then.
         room.wait_until(lambda: running.counters.files == 1)
         room.out.rename(tmp_path / "away")
         room.deliver("two.txt", text_of(2))
@@ -257,7 +257,7 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
     place: str, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if elsewhere:
-        # What another file system says to a rename and to a link.
+        # The error of a link to another file system.
         link = os.link
 
         def far(source: str, target: str, **options: Any) -> None:
@@ -266,7 +266,7 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
             link(source, target, **options)
 
         monkeypatch.setattr(os, "link", far)
-    # Every step takes minutes; a run of the suite takes some, each of the four others.
+    # All steps take minutes; a run of the suite checks some, different ones in each of the four cases.
     stride = 1 if os.environ.get("NEARDUP_KILLS") else 5 if os.environ.get("NEARDUP_LONG") else 17
     steps = 0 if stride == 1 else 4 * elsewhere + 8 * (place == "link")
     expected: dict[str, Any] | None = None

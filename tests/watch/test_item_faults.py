@@ -1,4 +1,4 @@
-"""Broken, cut, hostile files: nothing raises, nothing is lost without a word, nothing outside the file is read."""
+"""Broken, truncated and hostile files: none raises, loses items silently, or makes a reader open other files."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_elements_too_deep_are_refused() -> None:
 
 
 def healthy(name: str, data: bytes) -> None:
-    """Whatever it is, each item can be written, and what gave none is named."""
+    """Check that each item can be written, and that a file without items has a broken part."""
     found, items = read_file(name, data)
     for item in items:
         f"{item.key}{item.text}{item.title}{item.link}".encode()

@@ -28,14 +28,14 @@ FOLDERS = ("out", "duplicates", "quarantine", "done")
 
 
 class Starter:
-    """Runs watchers as processes of their own."""
+    """Runs watchers as separate processes."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("forking.py"))]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def run(self, room: Newsroom, place: str, *, steps: int = 0, after: float = 0.0) -> int:
-        """Run a watcher to its end, or to its death some seconds after so many steps; return its exit code."""
+        """Run a watcher to its end, or kill it some seconds after a number of steps; return its exit code."""
         folders = [part for name in FOLDERS[1:] for part in (f"--{name}", str(getattr(room, name)))]
         now = ["--settle", "0", "--patience", "0", "--poll", "0.1", "--place", place, "--recipe", "ddd", "--once"]
         arguments = ["watch", str(room.inbox), "--store", str(room.store), "--originals", str(room.out), *folders, *now]
@@ -81,7 +81,7 @@ def fill(room: Newsroom, kills: int) -> None:
 
 
 def outcome(room: Newsroom) -> dict[str, Any]:
-    """Everything that a run leaves, but for the times of day."""
+    """Return the results of a run, without times of day."""
     found: dict[str, Any] = {"verdicts": [row[:4] for row in rows_of(room.store)]}
     for name in FOLDERS:
         found[name] = {path: _timeless(path, content) for path, content in files_in(getattr(room, name)).items()}
@@ -98,7 +98,7 @@ def _timeless(path: str, content: bytes) -> Any:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict[str, tuple[dict[str, Any], int]]:
-    """What runs without kills leave, and how many steps they take, by where files go."""
+    """Return the results of runs without kills and their numbers of steps, by placement."""
     found = {}
     for place in ("move", "link") if LONG else ("move",):
         room = Newsroom(tmp_path_factory.mktemp("whole"))
@@ -122,8 +122,8 @@ def test_a_watcher_killed_at_any_moment_loses_nothing(
     chosen = random.Random(seed := random.getrandbits(32))
     try:
         for number in range(kills):
-            # All together are fewer steps than a run takes, so none ends before it is killed; half die at the step
-            # itself, the others a little later, wherever they are then.
+            # All kills together need fewer steps than a run, so no run ends before its kill; half die at the step
+            # itself, the others a little later at any point.
             last = chosen.randint(1, max(4 * steps // (5 * kills), 1))
             after = chosen.choice([0.0, chosen.uniform(1e-6, 0.004)])
             code = starter.run(room, place, steps=last, after=after)

@@ -1,4 +1,4 @@
-"""The report of a store: what it is made of, and what it leaves alone."""
+"""The report of a store: its verdicts and texts, and which files it reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from neardup.watch.report import PlacedItems, StoredFlow, StoreReport
 
 
 def filled(room: Newsroom) -> None:
-    """Originals and duplicates as single files, in a feed, in JSON lines; what cannot be read; ids that come twice."""
+    """Originals and duplicates as single files, in a feed, in JSON lines; unreadable files; repeated ids."""
     room.deliver("wire/a.txt", text_of(1))
     room.deliver("wire/b.txt", edited(text_of(1)))
     room.deliver("agency/c.txt", text_of(2))
@@ -83,7 +83,7 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         place = {name: at for at, name in enumerate(found.flow.ids.to_pylist())}
         everything = list(range(len(found.flow)))
         assert set(found.texts(everything)) == set(everything)
-        # An original that somebody wrote anew is another text, and one that is taken away is none.
+        # A rewritten original has another text, and a removed one has none.
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
@@ -91,7 +91,7 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         left = set(everything) - set(changed_flow.texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
-        # Nor is more read than may be.
+        # The limit of bytes is kept.
         small = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10), "", 1000)
         assert small.texts(everything) == {}
 
@@ -155,7 +155,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
             assert words in page
         assert watcher.index.add(Document("later", text_of(1), None)).of == "wire/a.txt"
         assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
-    # What an earlier run rejected is counted with what this one does.
+    # Rejections of earlier runs are counted as well.
     room.deliver("worse.json", '{"id": "cut')
     room.run_once()
     flow = report_of(room, tmp_path / "page.html", items=3).write()
@@ -177,10 +177,10 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
     assert "matches nothing in the window5" in page
     assert "was stopped first, and released later2" in page
     rows = page[page.index("Items that were stopped, and that somebody let pass") :].split("How this was made")[0]
-    # The latest first, with what the verdict had been.
+    # The latest release first, with the former verdict.
     assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")
     assert rows.count("<b>ann</b>") == 2
-    # Those that came before the reported items are not counted.
+    # Releases before the reported items are not counted.
     flow = report_of(room, tmp_path / "page.html", items=1).write()
     assert flow.ids.to_pylist()[flow.earlier_count :] == ["g3"]
     page = (tmp_path / "page.html").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A watcher with a classifier: what lies beside duplicates, what is said, and what a restart knows."""
+"""A watcher with a classifier: sidecars, events, and restarts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_restart_before_placement_changes_nothing(tmp_path: Path, monkeypatch:
     for name in found[0]:
         if name.endswith(".neardup.json"):
             whole, resumed = (json.loads(files[name]) for files in found)
-            # Texts without a time are of that of their arrival.
+            # Texts without a time get their arrival time.
             for record in (whole, resumed):
                 assert record["measures"] or record["kind"] == "exact"
                 record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]

@@ -270,7 +270,7 @@ def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:
 
 
 def news(day: int, **changes: Any) -> str:
-    """What an interface for news gives out each day: the same title around other articles."""
+    """Return the daily answer of a news API: the same title with other articles."""
     articles = [{"id": f"{day}-{n}", "title": f"Title {n}", "body": text_of(10 * day + n)} for n in range(3)]
     return json.dumps({"title": "The Harbour Courier", "articles": articles} | changes)
 

@@ -93,7 +93,7 @@ class Machine(NamedTuple):
     #: float64[r]: mean and standard deviation of each measure in training.
     center: Floats
     scale: Floats
-    #: Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow individual training pairs more closely.
+    #: Gamma of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
     gamma: float
     #: float64[s, r]: standardized support vectors; for the linear kernel a single row, the weights w.
     support: Floats

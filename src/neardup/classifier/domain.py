@@ -74,9 +74,9 @@ class Domain(NamedTuple):
     measure_ranges: Floats
     #: float64[r]: the share of pairs for which each measure was unknown.
     unknown_shares: Floats
-    #: Of text lengths, in characters.
+    #: The range of text lengths in characters.
     length_range: Floats
-    #: Of the candidate rule's measure.
+    #: The range of the candidate rule's measure.
     similarity_range: Floats
     #: Scripts of the texts, such as LATIN, sorted.
     scripts: tuple[str, ...]

@@ -28,9 +28,9 @@ class Records:
 
     #: The compared texts; of pages, their extracted content.
     texts: Sequence[str]
-    #: None for a document without a title, or where no measure compares titles.
+    #: None for a document without a title, or if no measure compares titles.
     titles: Sequence[str | None] | None = None
-    #: int64[n]: microseconds since 1970, or ``NO_TIME``; None where no measure compares times.
+    #: int64[n]: microseconds since 1970, or ``NO_TIME``; None if no measure compares times.
     times: Integers | None = None
 
     def __len__(self) -> int:
@@ -54,15 +54,15 @@ def read_records(
     if title:
         titles = [value or None for value in value_texts(table[title])]
     if time:
-        found, readable = times_of(table[time])
-        times = np.where(readable, found, NO_TIME)
+        microseconds, readable = times_of(table[time])
+        times = np.where(readable, microseconds, NO_TIME)
     return Records(texts, titles, times)
 
 
 def needed_columns(
     vector: Vector, names: Sequence[str], *, title_column: str = "", time_column: str = ""
 ) -> tuple[str, str]:
-    """Return the title column and the time column that a vector needs, empty where it needs none.
+    """Return the title column and the time column that a vector needs; empty if it needs none.
 
     The other parameters and the error are those of ``read_records``.
     """

@@ -92,8 +92,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the called command with its options; only its module is imported."""
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(str(name)), rest
+        name, _, arguments = super().resolve_command(ctx, args)
+        return name, load_command(str(name)), arguments
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the full help line of each command."""

@@ -44,56 +44,61 @@ if TYPE_CHECKING:
     from neardup.labels.store import LabelStore
 
 
-def _print_audit(found: Audit) -> None:
+def _print_audit(result: Audit) -> None:
     """Print the figures, the strata and the notes to stdout."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
-    judged = found.same + found.different
-    console.print(Text(f"{printable_line(found.point)}; candidate rule: {printable_line(found.candidate_rule)}"))
-    pairs = format_count(found.candidates, "candidate pair")
+    judged = result.same + result.different
+    console.print(Text(f"{printable_line(result.point)}; candidate rule: {printable_line(result.candidate_rule)}"))
+    pairs = format_count(result.candidates, "candidate pair")
     console.print(
-        f"{format_count(found.documents, 'document')}, {pairs} of distinct texts, "
-        f"{found.working_point.returned:,} returned"
+        f"{format_count(result.documents, 'document')}, {pairs} of distinct texts, "
+        f"{result.working_point.returned:,} returned"
     )
-    unsure = f", {found.unsure:,} unsure" if found.unsure else ""
-    console.print(f"{format_count(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
+    unsure = f", {result.unsure:,} unsure" if result.unsure else ""
+    console.print(f"{format_count(result.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
     if judged:
         console.print()
-        console.print(_points_table(found))
-        number = found.duplicates
+        console.print(_points_table(result))
+        number = result.duplicates
         if number.value is not None and number.low is not None and number.high is not None:
             ends = f"{number.low:,.0f} to {number.high:,.0f}"
             console.print(f"duplicates among the candidates: about {number.value:,.0f} pairs ({ends})")
     console.print()
-    console.print(_strata_table(found))
-    for note in found.notes():
+    console.print(_strata_table(result))
+    for note in result.notes():
         console.print(Text(printable_line(note)))
 
 
-def _points_table(found: Audit) -> Table:
+def _points_table(result: Audit) -> Table:
     table = make_table("returned at", "pairs", "precision", "recall among candidates")
-    for point in found.points:
-        cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
+    for point in result.points:
+        cells = [_threshold(result, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
         add_row(table, cells, bold=point.is_working_point)
     return table
 
 
-def _strata_table(found: Audit) -> Table:
-    names = dict.fromkeys(printable_line(found.stratum_scale(stratum).name) for stratum in found.strata)
+def _strata_table(result: Audit) -> Table:
+    names = dict.fromkeys(printable_line(result.stratum_scale(stratum).name) for stratum in result.strata)
     table = make_table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
-    for stratum in found.strata:
+    for stratum in result.strata:
         counts = [f"{count:,}" for count in (stratum.pairs, stratum.drawn, stratum.judged, stratum.same)]
         share = _figure(stratum.share) if stratum.judged else ""
-        cells = [stratum.score_range(found.stratum_scale(stratum)), "yes" if stratum.returned else "no", *counts, share]
+        cells = [
+            stratum.score_range(result.stratum_scale(stratum)),
+            "yes" if stratum.returned else "no",
+            *counts,
+            share,
+        ]
         add_row(table, cells)
     return table
 
 
-def _threshold(found: Audit, point: ThresholdPoint) -> str:
-    sign = "<=" if found.returned_scale.is_distance else ">="
-    return f"{sign} {found.returned_scale.threshold(point.score):.4g}{' (audited)' if point.is_working_point else ''}"
+def _threshold(result: Audit, point: ThresholdPoint) -> str:
+    sign = "<=" if result.returned_scale.is_distance else ">="
+    return f"{sign} {result.returned_scale.threshold(point.score):.4g}{' (audited)' if point.is_working_point else ''}"
 
 
 def _figure(figure: Figure) -> str:
@@ -186,7 +191,7 @@ def audit(
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
         with reading_progress(corpus, recipe) as progress:
-            drawn = draw_sample(
+            drawn_sample = draw_sample(
                 corpus,
                 classifier=classifier,
                 recipe=recipe if classifier is None else None,
@@ -198,47 +203,47 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = read_votes(labels, drawn.positions, **label_options.as_dict())
+            votes = read_votes(labels, drawn_sample.positions, **label_options.as_dict())
         if store is not None:
             label_store = stack.enter_context(LabelStore(store))
-            _serve(drawn, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)
-            votes += store_votes(label_store.labels, drawn.positions)
-        judgements = drawn.resolve_votes(votes)
+            _serve(drawn_sample, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)
+            votes += store_votes(label_store.labels, drawn_sample.positions)
+        judgements = drawn_sample.resolve_votes(votes)
         if sample_to is not None:
-            write_table(drawn.table(judgements), sample_to, force=force)
-        found = drawn.audit(judgements)
+            write_table(drawn_sample.table(judgements), sample_to, force=force)
+        result = drawn_sample.audit(judgements)
         if report is not None:
-            examples = select_examples(drawn, judgements, MAX_EXAMPLES if report_pairs is None else report_pairs)
-            replace(found, examples=examples).write(report, force=force, command=typed_command())
+            examples = select_examples(drawn_sample, judgements, MAX_EXAMPLES if report_pairs is None else report_pairs)
+            replace(result, examples=examples).write(report, force=force, command=typed_command())
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        _print_audit(found)
-    _print_next_step(found, sample_to)
+        _print_audit(result)
+    _print_next_step(result, sample_to)
     if report is not None:
         print_message(f"written: {report}")
 
 
-def _print_next_step(found: Audit, sample_to: str | None) -> None:
+def _print_next_step(result: Audit, sample_to: str | None) -> None:
     if sample_to is not None:
         print_message(f"written: {sample_to}; fill in its column label and give it with --labels {sample_to}")
-    elif not found.same + found.different:
+    elif not result.same + result.different:
         print_message("judge the drawn pairs with --store audit.db, or in a table with --sample-to audit.csv")
 
 
-def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
+def _serve(drawn_sample: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
     """Serve the page until all drawn pairs are judged or the user ends it."""
     from neardup.labelling.index import LabelIndex
     from neardup.labelling.server import serve
     from neardup.labelling.session import SampleQueue, Session
 
-    index = LabelIndex(store, drawn.reader)
+    index = LabelIndex(store, drawn_sample.reader)
     for note in index.check():
         print_message(note)
-    queue = SampleQueue(drawn, index)
+    queue = SampleQueue(drawn_sample, index)
     if not queue.open_pairs:
         print_message(
-            f"{store.path} has a label for each of the {len(drawn.pairs):,} drawn pairs: none is left to judge"
+            f"{store.path} has a label for each of the {len(drawn_sample.pairs):,} drawn pairs: none is left to judge"
         )
         return
     session = Session(index, queue, labeller=labeller)

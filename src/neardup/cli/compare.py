@@ -137,7 +137,7 @@ def compare(
         read_options.open(inputs, order_column=column) as corpus,
         reading_progress(corpus, *loaded_recipes, kernels=_KERNELS) as progress,
     ):
-        found = compare_recipes(
+        comparison = compare_recipes(
             corpus,
             labels,
             recipes=loaded_recipes,
@@ -150,16 +150,16 @@ def compare(
             progress=progress,
             **run_options.limits,
         )
-    for warning in found.warnings:
+    for warning in comparison.warnings:
         print_message(warning)
     with written_files() as written:
         for name in [*(output or ()), *([report] if report is not None else ())]:
-            found.write(name, force=force, command=typed_command())
+            comparison.write(name, force=force, command=typed_command())
             written.append(name)
     if as_json:
-        print_json(found.to_dict())
+        print_json(comparison.to_dict())
     else:
-        _print_comparison(found, all_thresholds=all_thresholds)
+        _print_comparison(comparison, all_thresholds=all_thresholds)
     for name in written:
         print_message(f"written: {name}")
 
@@ -181,30 +181,34 @@ def _check_output(name: str, inputs: Sequence[str], force: bool) -> None:
         check_drawing(name)
 
 
-def _print_comparison(found: Comparison, *, all_thresholds: bool) -> None:
+def _print_comparison(comparison: Comparison, *, all_thresholds: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from neardup.evaluation.comparison_page import lead_sentences
 
     console = Console(highlight=False)
-    wide = console.width >= (_WIDTH if found.complete else _WIDTH_WITH_ACCURACY)
-    table = _table(found, wide=wide)
-    per_document = 1000 / max(found.documents, 1)
-    for scored in found.recipes:
+    wide = console.width >= (_WIDTH if comparison.complete else _WIDTH_WITH_ACCURACY)
+    table = _table(comparison, wide=wide)
+    per_document = 1000 / max(comparison.documents, 1)
+    for scored in comparison.recipes:
         for row in scored.rows if all_thresholds else _usual_rows(scored):
             best = row is scored.best
             cells = [printable_line(scored.name), _threshold(scored, row, wide=wide)]
-            figures = [row.f1, row.precision, row.recall, *([] if found.complete else [row.accuracy])]
+            figures = [row.f1, row.precision, row.recall, *([] if comparison.complete else [row.accuracy])]
             cells += [format_figure(figure, " " if wide else "\n") for figure in figures]
-            cells += _counts(row, found, wide=wide)
+            cells += _counts(row, comparison, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
-            add_row(table, cells, bold=best and scored.name == found.best)
-    duplicates = format_count(found.duplicates, "labelled duplicate")
-    different = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
-    console.print(f"{format_count(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
+            add_row(table, cells, bold=best and scored.name == comparison.best)
+    duplicates = format_count(comparison.duplicates, "labelled duplicate")
+    different = (
+        "all other pairs are different" if comparison.complete else f"{comparison.others:,} labelled as different"
+    )
+    console.print(
+        f"{format_count(comparison.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]"
+    )
     console.print(table)
-    for sentence in lead_sentences(found.to_dict()):
+    for sentence in lead_sentences(comparison.to_dict()):
         console.print(Text(printable_line(sentence)))
 
 
@@ -213,23 +217,23 @@ def _usual_rows(scored: SystemScores) -> list[ThresholdScores]:
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
 
-def _table(found: Comparison, *, wide: bool) -> Table:
-    names = ["at", "F1", "precision", "recall", *([] if found.complete else ["accuracy"])]
-    if found.complete or wide:
-        names += ["returned", "correct", *([] if found.complete else ["unlabelled"])]
+def _table(comparison: Comparison, *, wide: bool) -> Table:
+    names = ["at", "F1", "precision", "recall", *([] if comparison.complete else ["accuracy"])]
+    if comparison.complete or wide:
+        names += ["returned", "correct", *([] if comparison.complete else ["unlabelled"])]
     else:
         names += ["correct/\nreturned"]
     # With accuracy, 80 columns have room for only one space between figures.
-    padding = {} if found.complete or wide else {"padding": 0}
+    padding = {} if comparison.complete or wide else {"padding": 0}
     table = make_table("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc", **padding)
     table.columns[0].min_width = 9
     return table
 
 
-def _counts(row: ThresholdScores, found: Comparison, *, wide: bool) -> list[str]:
-    if not wide and not found.complete:
+def _counts(row: ThresholdScores, comparison: Comparison, *, wide: bool) -> list[str]:
+    if not wide and not comparison.complete:
         return [f"{row.correct:,}/{row.returned:,}"]
-    counts = [row.returned, row.correct, *([] if found.complete else [row.unlabelled])]
+    counts = [row.returned, row.correct, *([] if comparison.complete else [row.unlabelled])]
     return [f"{count:,}" for count in counts]
 
 

@@ -102,7 +102,7 @@ def contamination(
             raise InputError(message) from None
         with written_files(), reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
-            found = contamination_of(
+            result = contamination_of(
                 train,
                 tests,
                 columns=columns,
@@ -114,27 +114,27 @@ def contamination(
                 write_spans=None if writer is None else writer.write,
             )
             if items is not None:
-                write_table(found.table(), items, force=force)
+                write_table(result.table(), items, force=force)
             if clean is not None:
-                train.copy(found.clean_rows(train.raw_rows), clean, force=force)
+                train.copy(result.clean_rows(train.raw_rows), clean, force=force)
             if report is not None:
                 from neardup.contamination.page import write_page
 
-                write_page(found, report, force=force, fail_over=fail_over, typed=typed_command())
+                write_page(result, report, force=force, fail_over=fail_over, typed=typed_command())
         print_rejected_records(tests)
-    failed = fail_over is not None and found.share > fail_over
+    failed = fail_over is not None and result.share > fail_over
     if failed:
         EXIT_CODE.set(_EXIT_CONTAMINATED)
     if as_json:
-        print_json(found.summary | {"fail_over": fail_over, "failed": failed})
-    _print_contamination(found, {"spans": output, "items": items, "clean": clean, "report": report})
+        print_json(result.summary | {"fail_over": fail_over, "failed": failed})
+    _print_contamination(result, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
         limit = f"{100 * (fail_over or 0):g}%"
-        print_message(f"{found.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
+        print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
 
 
-def _print_contamination(found: Contamination, places: dict[str, str | None]) -> None:
-    summary = found.summary
+def _print_contamination(result: Contamination, places: dict[str, str | None]) -> None:
+    summary = result.summary
     rows = {}
     for name, column in summary["columns"].items():
         short = f"; {column['too_short']:,} too short to judge" if column["too_short"] else ""

@@ -127,7 +127,7 @@ def explore(
     with read_options.open(inputs) as corpus:
         kernels = ["prefixes.match_ranks", "postings.count_pairs"]
         with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:
-            found = explore_corpus(
+            exploration = explore_corpus(
                 corpus,
                 options,
                 progress=progress,
@@ -135,24 +135,23 @@ def explore(
                 reading=_typed_options(read_options),
                 **run_options.limits,
             )
-    for note in found.notes:
+    for note in exploration.notes:
         print_message(note)
     with written_files() as written:
         if output is not None:
-            found.write(output, force=force)
+            exploration.write(output, force=force)
             written.append(output)
     if as_json:
-        print_json(found.as_dict())
+        print_json(exploration.as_dict())
     elif output is None:
         from neardup.cli.explore_summary import print_exploration
 
-        print_exploration(found)
-    elif found.advice.given:
-        print_message(
-            f"begin with {messages.format_advised_rule(found.advice)}. {messages.describe_drop(found)}".rstrip()
-        )
+        print_exploration(exploration)
+    elif exploration.advice.given:
+        rule = messages.format_advised_rule(exploration.advice)
+        print_message(f"begin with {rule}. {messages.describe_drop(exploration)}".rstrip())
     else:
-        print_message(messages.explain_missing_advice(found.advice))
+        print_message(messages.explain_missing_advice(exploration.advice))
     if output is not None:
         print_message(f"written: {output}")
 

@@ -23,54 +23,54 @@ _CELLS = 20
 _BAR = 24
 
 
-def print_exploration(found: Exploration) -> None:
+def print_exploration(exploration: Exploration) -> None:
     """Print an exploration for people to stdout."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=False)
     blocks = stdout_is_unicode()
-    head = f"{numbers.format_size(found.sample.bytes)} of text; {messages.describe_sample(found.sample)}"
+    head = f"{numbers.format_size(exploration.sample.bytes)} of text; {messages.describe_sample(exploration.sample)}"
     console.print(Text(head, style="bold"))
     console.print()
     console.print(Text("pairs by similarity (log scale), and pairs per million at or above each cutoff"))
-    console.print(_views_table(found, blocks=blocks))
-    if found.curve is not None and found.curve.points:
+    console.print(_views_table(exploration, blocks=blocks))
+    if exploration.curve is not None and exploration.curve.points:
         console.print()
-        curve = found.curve
+        curve = exploration.curve
         console.print(Text(f"whole corpus: {printable(curve.recipe.features)}, {curve.recipe.measure}, exact"))
-        console.print(_curve_table(curve, found.advice.threshold, blocks=blocks))
+        console.print(_curve_table(curve, exploration.advice.threshold, blocks=blocks))
     console.print()
-    for name, lines in messages.describe_profile(found.profile).items():
+    for name, lines in messages.describe_profile(exploration.profile).items():
         if lines:
             _print_lines(console, name, lines)
-    if found.examples:
+    if exploration.examples:
         console.print()
         console.print(Text("pairs to read; neardup explain INPUT ID ID shows two documents side by side"))
-        console.print(_examples_table(found, console.width))
+        console.print(_examples_table(exploration, console.width))
     console.print()
-    if not found.advice.given:
-        console.print(Text(messages.explain_missing_advice(found.advice)))
+    if not exploration.advice.given:
+        console.print(Text(messages.explain_missing_advice(exploration.advice)))
         return
-    console.print(Text(f"begin with {messages.format_advised_rule(found.advice)}", style="bold"))
-    console.print(Text(f"{printable(found.advice.reason)} {messages.describe_drop(found)}".strip()))
-    for doubt in messages.doubts(found):
+    console.print(Text(f"begin with {messages.format_advised_rule(exploration.advice)}", style="bold"))
+    console.print(Text(f"{printable(exploration.advice.reason)} {messages.describe_drop(exploration)}".strip()))
+    for doubt in messages.doubts(exploration):
         console.print(Text(f"not sure: {doubt}"))
-    for pair in found.suspects:
+    for pair in exploration.suspects:
         ids = " ".join(printable_line(document.id) for document in (pair.left, pair.right))
         console.print(Text(f"  {pair.similarity:.3f}  {ids}"))
     # A command is copied: it must not be broken into lines.
-    console.print(Text(f"  {printable_line(messages.advised_command(found.advice))}"), soft_wrap=True)
+    console.print(Text(f"  {printable_line(messages.advised_command(exploration.advice))}"), soft_wrap=True)
 
 
-def _views_table(found: Exploration, *, blocks: bool) -> Table:
+def _views_table(exploration: Exploration, *, blocks: bool) -> Table:
     scale = f"0{'similarity':^{_CELLS - 2}}1"
     cutoffs = [f"{cutoff:g}".removeprefix("0") for cutoff in CUTOFFS]
     table = make_table("compared", scale, *cutoffs, "valley", left=2)
     table.padding = (0, 0, 0, 0)
     table.columns[0].min_width = 8
-    advised = messages.advised_view(found)
-    for view in found.views:
+    advised = messages.advised_view(exploration)
+    for view in exploration.views:
         spark = numbers.sparkline(view.counts, _CELLS, blocks=blocks)
         rates = [numbers.format_short(per_million(pairs, view.pairs)) for _, pairs in view.above]
         cells = [printable_line(view.name), spark, *rates, messages.format_valley(view)]
@@ -92,14 +92,14 @@ def _curve_table(curve: Curve, advised: float, *, blocks: bool) -> Table:
     return table
 
 
-def _examples_table(found: Exploration, width: int) -> Table:
+def _examples_table(exploration: Exploration, width: int) -> Table:
     table = make_table("near", "pairs", "similarity", "such as", "longest run of words in both")
     table.columns[0].justify, table.columns[0].no_wrap = "right", True
     # The rest of the line is for the ids and the shared run of words.
     room = max(width - 29, 24)
     for column, width in zip(table.columns[3:], (room * 2 // 5, room - room * 2 // 5 - 2), strict=True):
         column.justify, column.overflow, column.max_width = "left", "ellipsis", width
-    for example in found.examples:
+    for example in exploration.examples:
         cells = [f"{example.cutoff:g}", f"{example.found:,}", "", "", ""]
         if example.pairs:
             pair = example.pairs[0]

@@ -43,8 +43,8 @@ def build(
     check_recipe(recipe)
     check_new_path(output)
     with read_options.open(inputs) as corpus, reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress:
-        found = build_index(corpus, output, recipe, threads=threads, progress=progress)
-    _print_index(found, as_json=as_json)
+        built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
+    _print_index(built_index, as_json=as_json)
 
 
 @subcommand(app)
@@ -102,9 +102,11 @@ def check(index: Folder) -> None:
     """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
 
-    found = DiskIndex(index)
-    found.check()
-    print_message(f"{index} is intact: {format_count(len(found), 'document')}, {format_size(found.info['bytes'])}")
+    disk_index = DiskIndex(index)
+    disk_index.check()
+    print_message(
+        f"{index} is intact: {format_count(len(disk_index), 'document')}, {format_size(disk_index.info['bytes'])}"
+    )
 
 
 @subcommand(app)

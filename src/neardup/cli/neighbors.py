@@ -52,16 +52,16 @@ def neighbors(
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
         with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
-            found = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
-            table = found.to_arrow()
+            result = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
+            table = result.to_arrow()
             if file is not None:
                 write_table(table, file, force=force)
         if file is None or print_table or as_json:
             with written_files(file):
                 print_rows([table], table.column_names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
-    documents = f"{format_count(found.query_count, 'document')} among {found.documents:,}"
-    print_message(f"{format_count(len(found), 'neighbour')} of {documents}{place}")
-    shortfall = found.query_count * k - len(found)
+    documents = f"{format_count(result.query_count, 'document')} among {result.documents:,}"
+    print_message(f"{format_count(len(result), 'neighbour')} of {documents}{place}")
+    shortfall = result.query_count * k - len(result)
     if shortfall:
         print_message(f"{shortfall:,} fewer than requested: no other document shares a feature")

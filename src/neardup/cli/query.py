@@ -86,7 +86,7 @@ def query(
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
         with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
-            found = query_corpus(
+            answer = query_corpus(
                 corpus,
                 recipe,
                 text,
@@ -99,33 +99,33 @@ def query(
                 **run_options.limits,
             )
             if file is not None:
-                write_table(found.to_arrow(), file, force=force)
+                write_table(answer.to_arrow(), file, force=force)
         if file is None or as_json:
-            table = found.to_arrow(full=as_json)
+            table = answer.to_arrow(full=as_json)
             print_rows([table], table.column_names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
     kind = "nearest document" if k is not None else "near-duplicate"
-    number = format_count(len(found), kind) if len(found) else f"no {kind}"
-    documents = f"of {name} among {format_count(found.documents, 'document')}"
-    print_message(f"{number} {documents}{_advice(found, classifier, k) or place}{_describe_outside(found)}")
+    number = format_count(len(answer), kind) if len(answer) else f"no {kind}"
+    documents = f"of {name} among {format_count(answer.documents, 'document')}"
+    print_message(f"{number} {documents}{_advice(answer, classifier, k) or place}{_describe_outside(answer)}")
 
 
-def _advice(found: Answer, classifier: Classifier | None, k: int | None) -> str:
+def _advice(answer: Answer, classifier: Classifier | None, k: int | None) -> str:
     """Return why nothing was found, and what to try; empty if something was."""
-    if len(found) or not found.documents:
+    if len(answer) or not answer.documents:
         return ""
     if classifier is None:
         return "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
-    if not found.candidates:
+    if not answer.candidates:
         return f"; none passes the classifier's candidate rule, {classifier.candidate_rule.in_words()}"
-    return f"; the classifier rejected {format_count(found.candidates, 'candidate')}"
+    return f"; the classifier rejected {format_count(answer.candidates, 'candidate')}"
 
 
-def _describe_outside(found: Answer) -> str:
-    if found.counts is None or not found.counts.outside:
+def _describe_outside(answer: Answer) -> str:
+    if answer.counts is None or not answer.counts.outside:
         return ""
-    candidates = format_count(found.counts.candidates, "candidate")
-    return f"; {found.counts.outside:,} of {candidates} are unlike the classifier's training"
+    candidates = format_count(answer.counts.candidates, "candidate")
+    return f"; {answer.counts.outside:,} of {candidates} are unlike the classifier's training"
 
 
 def _read_document(path: str, name: str, *, content: str) -> str:

@@ -111,7 +111,8 @@ def print_totals(
         "flags": ", ".join(
             f"{count:,} {flag} ({_FLAGS.get(flag, flag)})" for flag, count in sorted(totals.flags.items())
         ),
-        "window": f"at most {format_count(totals.most_held, 'document')}, {format_size(totals.most_bytes)}",
+        "window": f"at most {format_count(totals.max_window_documents, 'document')}, "
+        f"{format_size(totals.max_window_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "elapsed, on average",
         "classifier": totals.domain_counts.description,

@@ -171,12 +171,12 @@ def describe_classifier(summary: Mapping[str, Any]) -> str:
     """Return the classifier of a summary with its cut and counts; empty if there was none."""
     if "classifier" not in summary:
         return ""
-    found = summary["classifier"]
-    cut = describe_cut(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
+    details = summary["classifier"]
+    cut = describe_cut(*(details[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
     outside = ""
-    if found["outside"] is not None and found["candidates"]:
-        outside = f", {found['outside'] / found['candidates']:.0%} are unlike its training"
-    return f"{cut}; {found['passed']:,} of {format_count(found['candidates'], 'candidate')} pass{outside}"
+    if details["outside"] is not None and details["candidates"]:
+        outside = f", {details['outside'] / details['candidates']:.0%} are unlike its training"
+    return f"{cut}; {details['passed']:,} of {format_count(details['candidates'], 'candidate')} pass{outside}"
 
 
 def describe_cut(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
@@ -187,10 +187,10 @@ def describe_cut(fingerprint: str, cut: float | None, precision: float, recall: 
 
 def warn_if_foreign(classifier: Classifier | None, summary: Mapping[str, Any]) -> None:
     """Print that the documents of a run are unlike a classifier's training, if the run went on nevertheless."""
-    found = summary.get("classifier")
-    if classifier is None or found is None or found["outside"] is None:
+    details = summary.get("classifier")
+    if classifier is None or details is None or details["outside"] is None:
         return
     from neardup.classifier.domain import DomainCounts
 
-    if complaint := classifier.domain_error(DomainCounts(found["candidates"], found["outside"], found["passed"])):
+    if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
         print_message(f"{complaint}; its training figures do not hold here")

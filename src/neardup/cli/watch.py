@@ -53,9 +53,9 @@ class ItemRecipeOptions(RecipeOptions):
         if self.content not in _CONTENTS:
             raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
         content = resolve_content(self.html, None if self.content == "auto" else self.content)
-        plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
-        recipe = replace(self, content=None if plain else content).resolve(classifier)
-        if plain and classifier is None:
+        is_plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
+        recipe = replace(self, content=None if is_plain else content).resolve(classifier)
+        if is_plain and classifier is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if content is None and not recipe.content else "whole"
 

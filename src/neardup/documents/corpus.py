@@ -94,14 +94,14 @@ def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
 
 def _format_of(file: InputFile) -> Format:
     """Return the format that the first bytes show, else the one that the name says."""
-    named = None if file.name == STDIN else format_of_name(file.name)
-    if named is not None and named.kind == "text" and (file.folder or named.codec is None):
+    named_format = None if file.name == STDIN else format_of_name(file.name)
+    if named_format is not None and named_format.kind == "text" and (file.folder or named_format.codec is None):
         # A text may begin with anything; only a table that has lost its suffix is recognized.
         head = read_head(file, None, 8) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
-            return named
+            return named_format
     codec = codec_of_bytes(read_head(file, None, 8))
-    kind = kind_of_bytes(read_head(file, codec), None if named is None else named.kind)
+    kind = kind_of_bytes(read_head(file, codec), None if named_format is None else named_format.kind)
     if kind is None:
         if file.name == STDIN and not file.size:
             return Format("jsonl", None)
@@ -351,14 +351,14 @@ class Corpus:
     def repeated_ids_error(self, documents: int, example: Any, rows: Sequence[int]) -> InputError:
         """Return the error for ``documents`` with the id of an earlier one; ``rows`` have the id ``example``."""
         rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
-        ways = [f"{rows_instead} numbers the rows instead"]
+        hints = [f"{rows_instead} numbers the rows instead"]
         if len(self.sources) > 1 and not self.read_options.by_file:
-            ways.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
+            hints.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
         have = "1 document has" if documents == 1 else f"{documents:,} documents have"
         places = " and ".join(map(self._place, rows))
         return InputError(
             f"{have} an id in column {self.id_column!r} that an earlier one has, as {quoted(example)} in {places}: "
-            f"{', and '.join(ways)}"
+            f"{', and '.join(hints)}"
         )
 
     def _place(self, row: int) -> str:

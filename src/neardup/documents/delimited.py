@@ -106,11 +106,11 @@ class Delimited:
         array = np.frombuffer(data, np.uint8)
         mark = ord(self.delimiter)
         opening, ending = quotes[::2], quotes[1::2]
-        before = array[opening[opening > 0] - 1]
-        after = array[ending[ending < len(data) - 1] + 1]
+        bytes_before = array[opening[opening > 0] - 1]
+        bytes_after = array[ending[ending < len(data) - 1] + 1]
         return bool(
-            np.isin(before, np.array([mark, 0x0A, 0x22], np.uint8)).all()
-            and np.isin(after, np.array([mark, 0x0A, 0x0D, 0x22], np.uint8)).all()
+            np.isin(bytes_before, np.array([mark, 0x0A, 0x22], np.uint8)).all()
+            and np.isin(bytes_after, np.array([mark, 0x0A, 0x0D, 0x22], np.uint8)).all()
         )
 
     def blank_records(self, block: Block) -> np.ndarray:

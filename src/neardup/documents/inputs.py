@@ -96,7 +96,7 @@ def codec_of_bytes(head: bytes) -> Codec | None:
     return next((codec for magic, codec in _MAGIC_CODECS if head.startswith(magic)), None)
 
 
-def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
+def kind_of_bytes(head: bytes, named_kind: Kind | None) -> Kind | None:
     """Return the kind that the first (decompressed) kilobytes show, else the one that the name says.
 
     If the name says none, a line of JSON or a header row is enough.
@@ -104,8 +104,8 @@ def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
     magic = next((kind for magic, kind in _MAGIC_KINDS if head.startswith(magic)), None)
     if magic is not None:
         return magic
-    if named is not None:
-        return named
+    if named_kind is not None:
+        return named_kind
     start = head.removeprefix(_BOM).lstrip()
     if start.startswith(b"{"):
         return "jsonl"
@@ -275,8 +275,8 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
     )
     if "" in indexes:
         commands = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
-        way = option("give it to", "give nd.open_index of it to")
-        raise InputError(f"{name} is an index, which is no input here: {way} {commands}")
+        hint = option("give it to", "give nd.open_index of it to")
+        raise InputError(f"{name} is an index, which is no input here: {hint} {commands}")
     files.sort(key=lambda file: file.relative)
     documents = [file for file in files if not file.relative.startswith(indexes)]
     data = [file for file in documents if is_data_name(file.relative)]

@@ -343,8 +343,8 @@ def _check_local_place(output: str, target: str, force: bool) -> None:
 
 
 def _exists_error(output: str) -> OutputError:
-    way = option("--force", "force=True")
-    return OutputError(f"{output} exists: choose another name, or allow it to be replaced with {way}")
+    hint = option("--force", "force=True")
+    return OutputError(f"{output} exists: choose another name, or allow it to be replaced with {hint}")
 
 
 GROUP_ROWS = 65_536
@@ -491,20 +491,20 @@ class _Grouped:
         """Join pending rows, up to a multiple of their number; this takes a second copy of them for a while."""
         rows = sum(table.num_rows for table in self._pending) // multiple * multiple
         if rows:
-            whole = pa.concat_tables(self._pending)
-            self._joined.append(whole.slice(0, rows).combine_chunks())
-            self._pending = [whole.slice(rows)] if rows < whole.num_rows else []
+            pending = pa.concat_tables(self._pending)
+            self._joined.append(pending.slice(0, rows).combine_chunks())
+            self._pending = [pending.slice(rows)] if rows < pending.num_rows else []
 
     def _flush(self) -> None:
         # Pages do not depend on the boundaries of the pieces.
         self._join(1)
         self._append(max(self._concurrent - 1, 0))
         joined, self._joined = self._joined, []
-        whole = pa.concat_tables(joined)
+        pending = pa.concat_tables(joined)
         joined.clear()
         encode = self._inner.encode if self._concurrent > 1 else partial(run_serial, self._inner.encode)
-        self._futures.append(self._pool.submit(encode, whole))
-        del whole, encode
+        self._futures.append(self._pool.submit(encode, pending))
+        del pending, encode
         if self._concurrent == 0:
             self._append(0)
         self._rows = self._bytes = 0

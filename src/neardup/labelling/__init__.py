@@ -1,1 +1,1 @@
-"""Labelling: which pairs to ask, a page that asks them, and a store of what people said."""
+"""Labelling: the choice of the next pair, the page and its server, import and export of labels."""

@@ -25,7 +25,7 @@ DUPLICATE, NON_DUPLICATE, UNLABELLED = 1, 0, -1
 class Labels:
     """The labels of the pairs of a corpus of n documents."""
 
-    #: int64[n]: the first document of each document's group; itself where it has no duplicate.
+    #: int64[n]: the first document of each document's group; the document itself if it has no duplicate.
     group: Integers
     #: int64[k]: the labelled pairs as left * n + right, ascending; None if the groups label every pair.
     keys: Integers | None

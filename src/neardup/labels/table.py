@@ -147,7 +147,7 @@ class LabelTable:
         return replace(self, rows=[self.rows[row] for row in rows], lines=[self.lines[row] for row in rows])
 
     def cell(self, row: int, column: str) -> str | None:
-        """Return a cell; None where it is empty."""
+        """Return a cell; None if it is empty."""
         return self.rows[row].get(column)
 
     def positions(

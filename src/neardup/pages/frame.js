@@ -1,11 +1,11 @@
 "use strict";
-// What every page runs. Scripts that come after it use `window.neardup`:
-//   data              what the page was given for them, or {}
-//   views             the Vega views that are drawn, by the id of their chart; they come and go, with dark and light and
-//                     with printing, so take them from here each time
-//   set(name, value)  sets the parameter of that name in every chart that has it, now and whenever one is drawn
+// Every page runs this script. Later scripts use `window.neardup`:
+//   data              the data of the page for scripts, or {}
+//   views             the drawn Vega views by the id of their chart; charts are drawn again for dark, light and print, so
+//                     take them from here each time
+//   set(name, value)  sets a parameter in every chart that has it, now and whenever one is drawn
 //   drawn(act)        calls act(view, id) for every view, now and whenever one is drawn
-//   reveal(element)   opens what is folded around an element, and shows it where a search has hidden it
+//   reveal(element)   opens the folds around an element, and shows it if a search has hidden it
 (() => {
   const json = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "{}");
   const specifications = json("charts");
@@ -18,7 +18,7 @@
 
   // Charts
 
-  function give(view, name, value) {
+  function setSignal(view, name, value) {
     try {
       view.signal(name);
     } catch {
@@ -29,7 +29,7 @@
 
   function set(name, value) {
     values.set(name, value);
-    for (const view of Object.values(views)) give(view, name, value);
+    for (const view of Object.values(views)) setSignal(view, name, value);
   }
 
   function drawn(act) {
@@ -48,7 +48,7 @@
         titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 12, titlePadding: 8, labelOverlap: true, labelSeparation: 6,
         labelFlush: false,
       },
-      // A name across the top is read without turning one's head.
+      // The title stands above the axis, to be read horizontally.
       axisLeft: { titleAngle: 0, titleAlign: "left", titleAnchor: "end", titleBaseline: "bottom", titleX: 0, titleY: -8 },
       legend: {
         labelLimit: 240, labelColor: text, titleColor: text, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
@@ -69,17 +69,17 @@
   async function draw(element) {
     const id = element.id;
     const turn = turns[id] = (turns[id] ?? 0) + 1;
-    const told = element.ariaLabel;
+    const description = element.ariaLabel;
     try {
-      const result = await embedded(element, { ...specifications[id], description: told }, null);
-      // Vega calls it a document of many marks; the table behind it is what can be read.
+      const result = await embedded(element, { ...specifications[id], description }, null);
+      // To Vega it is a document of many marks; screen readers read the table of figures instead.
       element.setAttribute("role", "img");
       element.removeAttribute("aria-roledescription");
       element.querySelector("svg").setAttribute("aria-hidden", "true");
       if (turn !== turns[id]) return result.finalize();
       views[id]?.finalize();
       views[id] = result.view;
-      for (const [name, value] of values) give(result.view, name, value);
+      for (const [name, value] of values) setSignal(result.view, name, value);
       for (const act of acts) act(result.view, id);
     } catch (error) {
       element.textContent = "This chart cannot be drawn: " + error.message;
@@ -87,7 +87,7 @@
     return undefined;
   }
 
-  // A chart costs some hundredths of a second, so it is drawn when it comes near.
+  // Drawing a chart takes some hundredths of a second, so it waits until the chart is near the window.
   const charts = [...document.querySelectorAll(".chart")].filter((element) => element.id in specifications);
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
@@ -109,7 +109,7 @@
     });
   }
 
-  // A saved picture is dark on white and has its title and its colours' names in it, for slides and papers.
+  // A saved picture is dark on white and contains title and legend, for slides and papers.
   const named = (key, value) => (key === "legend" && value === null ? { orient: "bottom", title: null } : value);
 
   async function save(id, kind) {
@@ -123,7 +123,7 @@
     const waiting = embedded(away, whole, "white");
     root.classList.remove("paper");
     const result = await waiting;
-    for (const [name, value] of values) give(result.view, name, value);
+    for (const [name, value] of values) setSignal(result.view, name, value);
     const link = document.createElement("a");
     link.href = await result.view.toImageURL(kind, 2);
     link.download = id + "." + kind;
@@ -135,7 +135,7 @@
     button.addEventListener("click", () => save(button.closest("figure").querySelector(".chart").id, button.dataset.save));
   }
 
-  // What is folded
+  // Folds
 
   function reveal(element) {
     for (let at = element; at; at = at.parentElement) {
@@ -166,9 +166,9 @@
     contents.addEventListener("click", (event) => { if (event.target.closest("a") && !wide.matches) contents.open = false; });
   }
 
-  // Paper: everything is opened and drawn in dark on white
+  // Print: everything is opened and drawn dark on white
 
-  // The width of A4 within its margins, and how much smaller letters are there.
+  // The width of A4 within its margins, and the scale of its letters.
   const PAPER_PX = 688, PAPER_TYPE = 0.76;
   let closed = [];
 

@@ -92,7 +92,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
     rejected = read - report.documents
     found = [(f"{read:,}", "read", f"{rejected:,} of them rejected" if rejected else words.documents)]
     for number, name in ((report.kept, words.kept), (report.dropped, words.dropped_label)):
-        found.append((f"{number:,}", name, f"{_share(number, read)} of what was read" if read else ""))
+        found.append((f"{number:,}", name, f"{_share(number, read)} of all read" if read else ""))
     if report.families_total:
         largest = f"the largest of {report.largest_family:,} {words.documents}"
         found.append((f"{report.families_total:,}", "families", largest))

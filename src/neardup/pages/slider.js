@@ -1,22 +1,22 @@
 "use strict";
-// The slider of thresholds: it tells what a run at another one would have done, moves the line in the charts, and says of
-// documents that are shown (data-dropped-at) what would become of them.
+// The slider shows the results at another threshold, moves the line in the charts, and marks the listed documents
+// (data-dropped-at) that would be decided otherwise.
 (() => {
   const { sweep, wording } = window.neardup.data;
   const slider = document.getElementById("threshold");
   if (!sweep || !slider) return;
-  const said = document.getElementById("threshold-said");
+  const output = document.getElementById("threshold-said");
   const back = document.getElementById("threshold-back");
   const numbers = new Intl.NumberFormat("en");
   const signed = new Intl.NumberFormat("en", { signDisplay: "exceptZero" });
-  const watched = [...document.querySelectorAll("[data-dropped-at]")].map((element) => ({
+  const documents = [...document.querySelectorAll("[data-dropped-at]")].map((element) => ({
     element,
     fate: element.querySelector(".fate"),
     states: element.dataset.droppedAt,
   }));
   const families = [...document.querySelectorAll(".family")].map((element) => ({
     fate: element.querySelector("summary .fate"),
-    members: watched.filter((one) => element.contains(one.element)),
+    members: documents.filter((one) => element.contains(one.element)),
   }));
   const pairs = (number) => `${numbers.format(number)} ${number === 1 ? "pair" : "pairs"}`;
 
@@ -28,19 +28,19 @@
 
   function show() {
     const at = Number(slider.value);
-    const own = at === sweep.own_index;
+    const isOwn = at === sweep.own_index;
     const threshold = sweep.names[at];
-    const more = (name) => (own ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own_index])})`);
-    said.replaceChildren(
+    const change = (name) => (isOwn ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own_index])})`);
+    output.replaceChildren(
       strong(sweep.rules[at]),
-      own ? ` as in this ${wording.run}: ` : " instead: ",
-      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.dropped_label}${more("dropped")}, `,
-      `${pairs(sweep.pairs[at])}${more("pairs")}`,
+      isOwn ? ` as in this ${wording.run}: ` : " instead: ",
+      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.dropped_label}${change("dropped")}, `,
+      `${pairs(sweep.pairs[at])}${change("pairs")}`,
     );
-    slider.setAttribute("aria-valuetext", said.textContent);
-    back.disabled = own;
+    slider.setAttribute("aria-valuetext", output.textContent);
+    back.disabled = isOwn;
     window.neardup.set("cut", sweep.similarities[at]);
-    for (const { element, fate, states } of watched) {
+    for (const { element, fate, states } of documents) {
       const changed = states[at] !== states[sweep.own_index];
       element.classList.toggle("otherwise", changed);
       fate.hidden = !changed;
@@ -49,7 +49,7 @@
     for (const { fate, members } of families) {
       const changed = members.filter(({ states }) => states[at] !== states[sweep.own_index]);
       fate.hidden = changed.length === 0;
-      fate.textContent = changed.length ? `${changed.length} of those listed otherwise at ${threshold}` : "";
+      fate.textContent = changed.length ? `${changed.length} of those listed change at ${threshold}` : "";
     }
   }
 

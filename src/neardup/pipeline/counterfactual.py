@@ -192,10 +192,10 @@ def threshold_sentence(
     distance, reached = measure(criterion.measure).distance, criterion.is_met(*pair)
     if threshold is not None:
         digits = f"{threshold:.9f}".rstrip("0").rstrip(".")
-        verdict, way = (_no_longer(match), "higher") if reached else (match, "lower")
+        verdict, direction = (_no_longer(match), "higher") if reached else (match, "lower")
         if distance:
-            way = {"higher": "lower", "lower": "higher"}[way]
-        return f"They {verdict} at a threshold of {digits} or {way}."
+            direction = {"higher": "lower", "lower": "higher"}[direction]
+        return f"They {verdict} at a threshold of {digits} or {direction}."
     if reached:
         return f"No threshold would separate them: the measure is at its {'lowest' if distance else 'highest'}."
     none = f"No threshold would make them {match}"

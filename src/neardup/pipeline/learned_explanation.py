@@ -111,8 +111,8 @@ class ClassifierResult:
         if score is None or not self.is_candidate:
             return ()
         precision = replace(self.classifier, cut=score).working_point.precision
-        way = "no longer match at a cut above" if self.passed else "match at a cut of"
-        at_cut = f"They {way} {score:.4f}; {precision:.1%} of the training pairs from there on were near-duplicates."
+        change = "no longer match at a cut above" if self.passed else "match at a cut of"
+        at_cut = f"They {change} {score:.4f}; {precision:.1%} of the training pairs from there on were near-duplicates."
         if self.measure_flip is None:
             return at_cut, "No measure alone would reverse the decision."
         name, value = self.measure_flip

@@ -104,8 +104,8 @@ def check_neighbor_count(k: int, documents: int, max_k: int) -> None:
     if k <= max_k:
         return
     size = f"{documents:,} document{'' if documents == 1 else 's'}"
-    way = f"ask for at most {max_k:,}" if max_k > 0 else "give more documents"
-    raise RecipeError(f"k {k:,} is more than a collection of {size} can give; {way}")
+    hint = f"ask for at most {max_k:,}" if max_k > 0 else "give more documents"
+    raise RecipeError(f"k {k:,} is more than a collection of {size} can give; {hint}")
 
 
 #: Number of ids that are kept for suggestions when an id is not found.

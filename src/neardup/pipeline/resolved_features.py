@@ -165,7 +165,7 @@ def _skipping(units: Sequence[Token], first: int, parsed: Features, words: _Word
     return [range(i, i + span, step) for i in range(first, len(units) - span + 1)]
 
 
-def _whole(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+def _all_units(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     return [range(first, len(units))]
 
 
@@ -186,7 +186,7 @@ _PLACE_RULES: dict[str, Callable[[Sequence[Token], int, Features, _WordLists], l
     "words": _contiguous,
     "qgrams": _contiguous,
     "skips": _skipping,
-    "clauses": _whole,
+    "clauses": _all_units,
     "sentence_words": _contiguous,
     "spots": _spots,
     "terms": _contiguous,

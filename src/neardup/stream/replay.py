@@ -249,14 +249,14 @@ class ReplayTotals:
     flags: Counter[str] = field(default_factory=Counter)  #: verdicts with each flag
     text_bytes: int = 0  #: bytes of the texts
     #: Times of the earliest and the latest document, in microseconds.
-    first: int | None = None
-    last: int | None = None
+    earliest: int | None = None
+    latest: int | None = None
     #: Nanoseconds spent on judging.
     cpu: int = 0
     wall: int = 0
     #: The fullest window at the end of an hour, and the most memory.
-    most_held: int = 0
-    most_bytes: int = 0
+    max_window_documents: int = 0
+    max_window_bytes: int = 0
     #: As in ``IndexStatistics``, including what a store had counted before.
     domain_counts: DomainCounts = field(default_factory=DomainCounts)
 
@@ -289,10 +289,10 @@ class ReplayTotals:
             "near": self.near,
             "flags": dict(sorted(self.flags.items())),
             "text_bytes": self.text_bytes,
-            "first": None if self.first is None else format_time(self.first),
-            "last": None if self.last is None else format_time(self.last),
-            "most_held": self.most_held,
-            "most_bytes": self.most_bytes,
+            "first": None if self.earliest is None else format_time(self.earliest),
+            "last": None if self.latest is None else format_time(self.latest),
+            "most_held": self.max_window_documents,
+            "most_bytes": self.max_window_bytes,
             "cpu_us_mean": self.cpu / 1e3 / max(self.items, 1),
             "wall_us_mean": self.wall / 1e3 / max(self.items, 1),
             "share": self.share,
@@ -375,8 +375,8 @@ class Replay:
         totals.wall += wall
         totals.text_bytes += sum(item.size for item in group)
         times = [item.time for item in group]
-        totals.first = min(times) if totals.first is None else min(totals.first, *times)
-        totals.last = max(times) if totals.last is None else max(totals.last, *times)
+        totals.earliest = min(times) if totals.earliest is None else min(totals.earliest, *times)
+        totals.latest = max(times) if totals.latest is None else max(totals.latest, *times)
         for verdict in verdicts:
             if verdict.flag:
                 totals.flags[verdict.flag] += 1
@@ -395,8 +395,8 @@ class Replay:
         return self._latest // _HOUR
 
     def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
-        self.totals.most_held = max(self.totals.most_held, now.window_documents)
-        self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
+        self.totals.max_window_documents = max(self.totals.max_window_documents, now.window_documents)
+        self.totals.max_window_bytes = max(self.totals.max_window_bytes, now.bytes)
         self.totals.domain_counts = now.domain_counts
         median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
         duplicates = sum(tally.duplicates)

@@ -118,11 +118,11 @@ class Inbox:
                 self._record_file(path, file_stamp(status), found)
 
     def _record_file(self, path: str, stamp: Stamp, found: Scan) -> None:
-        known = self._files.get(path)
-        if known is None or known.stamp != stamp:
-            known = _File(stamp, 0.0, None)
-            found.new.append((path, known))
-        found.files[path] = known
+        file = self._files.get(path)
+        if file is None or file.stamp != stamp:
+            file = _File(stamp, 0.0, None)
+            found.new.append((path, file))
+        found.files[path] = file
 
     def _schedule(self, path: str, file: _File, due: float) -> None:
         file.due = due

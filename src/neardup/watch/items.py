@@ -160,8 +160,8 @@ def _head_fields(head: str) -> tuple[str, datetime | None, str]:
 def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
     root = root_name(data)
     if root:
-        known = "RSS, Atom, NewsML, NewsML-G2 and NITF are read"
-        reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {known}"
+        supported = "RSS, Atom, NewsML, NewsML-G2 and NITF are read"
+        reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {supported}"
         found.broken_parts.append(BrokenPart("the file", reason, data))
     else:
         found.broken_parts.append(BrokenPart("the end", ENDED_EARLY, b"", True))

@@ -85,10 +85,10 @@ class BatchReader:
 
     def pop_complete(self) -> list[PendingFile]:
         """Return the files whose items have all been judged, each once."""
-        done, self.complete = self.complete, []
-        for pending in done:
+        complete_files, self.complete = self.complete, []
+        for pending in complete_files:
             pending.finish()
-        return done
+        return complete_files
 
     def forget_placed(self, pending: PendingFile) -> None:
         """Forget a placed file."""
@@ -181,11 +181,11 @@ class ItemJudge:
         verdicts = iter(self._index.add_many(documents) if documents else ())
         self._counters.check_s += time.perf_counter() - begin
         for task, name in zip(new, ids, strict=True):
-            wanted = task.pending.id_of(task.item, task.number)
-            if name != wanted:
+            preferred_id = task.pending.id_of(task.item, task.number)
+            if name != preferred_id:
                 self._counters.repeated_ids += 1
                 message = "another item already has this id"
-                self._log.write("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
+                self._log.write("repeated_id", id=preferred_id, judged_as=name, file=task.pending.name, message=message)
         for task in tasks:
             verdict = task.pending.stored_verdict(task.number - 1)
             if verdict is None:
@@ -220,10 +220,10 @@ class ItemJudge:
 
     def _unique_ids(self, tasks: list[Task]) -> list[str]:
         """Return a unique id for each item: its own, or with ``~2``, ``~3`` appended."""
-        wanted = [task.pending.id_of(task.item, task.number) for task in tasks]
-        taken_ids = self._store.judged_ids(wanted)
+        preferred_ids = [task.pending.id_of(task.item, task.number) for task in tasks]
+        taken_ids = self._store.judged_ids(preferred_ids)
         found: list[str] = []
-        for name in wanted:
+        for name in preferred_ids:
             if name in taken_ids:
                 name = self._free_name(name, taken_ids)
             taken_ids.add(name)

@@ -61,8 +61,8 @@ class Placer:
             self._journal = json.loads(self._store.state(_PLACING) or "{}")
         for stored in self._store.unplaced_documents():
             self.stored_verdicts.setdefault(stored.origin, []).append(StoredVerdict(stored.serial, stored.verdict))
-        done = [origin for origin in self.stored_verdicts if self._was_moved(origin)]
-        self._store.mark_placed([row.serial for origin in done for row in self.stored_verdicts.pop(origin)])
+        placed = [origin for origin in self.stored_verdicts if self._was_moved(origin)]
+        self._store.mark_placed([row.serial for origin in placed for row in self.stored_verdicts.pop(origin)])
         # A half-placed file keeps its names, whichever batch continues it.
         self._journal = {origin: names for origin, names in self._journal.items() if self._is_in_inbox(origin)}
 
@@ -141,8 +141,8 @@ class Placer:
 
     def pop_placed(self) -> list[PendingFile]:
         """Return the files placed since the last call."""
-        done, self._placed = self._placed, []
-        return done
+        placed, self._placed = self._placed, []
+        return placed
 
     def _choose_names(self) -> None:
         """Choose the missing names, and store them so that a crash does not lose them."""

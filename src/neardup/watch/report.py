@@ -136,9 +136,9 @@ class StoredFlow:
         self._reader, self._placed_items, self._content = reader, placed_items, content
         rows = reader.latest_documents(max_items)
         first = rows[0].serial if rows else 0
-        known = {row.id for row in rows}
-        wanted = dict.fromkeys(row.verdict.of for row in rows if row.verdict.of is not None)
-        found = (reader.find(name, text=False) for name in wanted if name not in known)
+        row_ids = {row.id for row in rows}
+        keeper_ids = dict.fromkeys(row.verdict.of for row in rows if row.verdict.of is not None)
+        found = (reader.find(name, text=False) for name in keeper_ids if name not in row_ids)
         older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
         self._rows = [*older, *rows]
         #: The items, preceded by the earlier originals that they repeat.
@@ -158,9 +158,9 @@ class StoredFlow:
         return found
 
     def _text(self, row: StoredDocument) -> str | None:
-        held = self._reader.find(row.id, text=True)
-        if held is not None and held.text is not None:
-            return content_of(held.text, self._content)
+        stored = self._reader.find(row.id, text=True)
+        if stored is not None and stored.text is not None:
+            return content_of(stored.text, self._content)
         found = self._placed_items.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
         return None if found is None else content_of(found[0].text, self._content)
 
@@ -178,20 +178,20 @@ class StoredFlow:
         """Return the titles of items in the window, for classifiers that compare titles."""
         found = {}
         for place in places:
-            held = self._reader.find(self._rows[place].id, text=True)
-            if held is not None and held.title:
-                found[place] = held.title
+            stored = self._reader.find(self._rows[place].id, text=True)
+            if stored is not None and stored.title:
+                found[place] = stored.title
         return found
 
     def words(self, places: Integers) -> dict[int, str]:
         """Return the beginnings of the texts of duplicates in the window, or else of the documents they repeat."""
         of = self.flow.keeper_rows
-        own = [self._rows[place].serial for place in places.tolist()]
-        others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
-        begin = self._reader.text_beginnings(sorted({*own, *others}), _LEAD_LENGTH)
+        serials = [self._rows[place].serial for place in places.tolist()]
+        keeper_serials = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
+        begin = self._reader.text_beginnings(sorted({*serials, *keeper_serials}), _LEAD_LENGTH)
         found = {}
-        for place, serial, other in zip(places.tolist(), own, others, strict=True):
-            text = begin.get(serial) or begin.get(other)
+        for place, serial, keeper_serial in zip(places.tolist(), serials, keeper_serials, strict=True):
+            text = begin.get(serial) or begin.get(keeper_serial)
             if text:
                 found[place] = document_lead(ShownDocument("", "", text))
         return found
@@ -205,8 +205,8 @@ def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
         name = row.verdict.of
         if name is None:
             continue
-        other = place.get(name, ELSEWHERE) if at >= before else ELSEWHERE
-        of[at] = other if other < at else ELSEWHERE
+        keeper_row = place.get(name, ELSEWHERE) if at >= before else ELSEWHERE
+        of[at] = keeper_row if keeper_row < at else ELSEWHERE
         if of[at] == ELSEWHERE:
             elsewhere[at] = name
     return Verdicts(
@@ -224,7 +224,7 @@ def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
 def format_flags(counts: Mapping[str, int]) -> str:
     """Return how many verdicts have each flag, in words; empty where none has one."""
     names = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
-    return ", ".join(f"{counts[name]:,} {said}" for name, said in names.items() if counts.get(name))
+    return ", ".join(f"{counts[name]:,} {words}" for name, words in names.items() if counts.get(name))
 
 
 #: The most bytes that are read from the folders of originals and duplicates.
