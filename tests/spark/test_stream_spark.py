@@ -120,7 +120,7 @@ def test_a_stopped_stream_goes_on_with_the_verdicts_of_an_index(
 def test_each_group_has_its_own_window_and_rejects_rows_that_are_no_documents(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    rows = [(f"{i}{group}", STORY, NOON + i) for i in range(2) for group in "ab"]
+    rows: list[Any] = [(f"{i}{group}", STORY, NOON + i) for i in range(2) for group in "ab"]
     rows += [("0a", STORY, NOON + 2), (None, STORY, NOON), ("2a", None, NOON), ("2b", STORY, None)]
     write_file(tmp_path / "inbox", "a.json", rows)
     frame = source(spark, tmp_path / "inbox").selectExpr(

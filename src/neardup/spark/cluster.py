@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,14 +60,22 @@ def check_master(master: str) -> None:
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT):
-                return
+            asyncio.run(asyncio.wait_for(_connect(host.strip("[]"), int(port)), _CONNECT_TIMEOUT))
         except (OSError, ValueError) as caught:
             error = caught
+        else:
+            return
+    fault = first_line(str(error)) or f"nothing within {_CONNECT_TIMEOUT} s"
     raise RecipeError(
-        f"no master of Spark answers at {master} ({first_line(str(error))}): check the address, and that it runs "
+        f"no master of Spark answers at {master} ({fault}): check the address, and that it runs "
         "(scripts/cluster start runs one here)"
     )
+
+
+async def _connect(host: str, port: int) -> None:
+    _, writer = await asyncio.open_connection(host, port)
+    writer.close()
+    await writer.wait_closed()
 
 
 @cache
