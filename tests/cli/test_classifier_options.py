@@ -115,9 +115,9 @@ def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp
     output = neardup(
         "query", news, "-d", document, "--classifier", dated, "--title", row["title"], "--time", row["time"], "--json"
     )
-    mine = next(json.loads(line) for line in output.stdout.splitlines() if json.loads(line)["document"] == row["id"])
-    assert mine["measures"]["title"]["value"] == 1.0
-    assert mine["measures"]["hours_apart"]["value"] == 0.0
+    match = next(json.loads(line) for line in output.stdout.splitlines() if json.loads(line)["document"] == row["id"])
+    assert match["measures"]["title"]["value"] == 1.0
+    assert match["measures"]["hours_apart"]["value"] == 0.0
     output = neardup("query", news, "-d", document, "--classifier", dated, "--json")
     lines = [json.loads(line) for line in output.stdout.splitlines()]
     assert all(line["measures"]["title"]["value"] is None for line in lines)

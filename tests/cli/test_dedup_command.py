@@ -90,7 +90,7 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "shown"),
+    ("amount", "text"),
     [
         ((1_200_000_000, 3_500_000_000, 44_000_000.4, True), "1.2 GB of 3.5 GB, 44.0 MB/s"),
         ((0, None, None, True), "0 bytes"),
@@ -98,9 +98,9 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
         ((1500, 20_000, 999.6, False), "1,500 of 20,000, 1,000/s"),
     ],
 )
-def test_the_progress_of_a_stage_is_formatted(amount: tuple[int, int | None, float | None, bool], shown: str) -> None:
+def test_the_progress_of_a_stage_is_formatted(amount: tuple[int, int | None, float | None, bool], text: str) -> None:
     done, total, rate, in_bytes = amount
-    assert format_amount(done, total, rate, in_bytes=in_bytes) == shown
+    assert format_amount(done, total, rate, in_bytes=in_bytes) == text
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,12 @@ def test_removing_tags_needs_no_library(folder: Path, tmp_path: Path, monkeypatc
     rules = ("--content", "tags", "--features", "words:4", "--threshold", "0.3")
     by_options = neardup("pairs", folder, "--print", *rules)
     assert [line.split("\t")[:2] for line in by_options.stdout.splitlines()[1:]] == [["one.html", "third.xhtml"]]
-    mine = tmp_path / "mine.toml"
-    mine.write_text('content = "tags"\nfeatures = "words:4"\nthreshold = 0.3\n')
-    by_file = neardup("pairs", folder, "--print", "--recipe", mine)
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('content = "tags"\nfeatures = "words:4"\nthreshold = 0.3\n')
+    by_file = neardup("pairs", folder, "--print", "--recipe", recipe)
     assert by_file.stdout == by_options.stdout
     assert "HTML file" not in by_file.stderr
-    as_text = neardup("pairs", folder, "--print", "--recipe", mine, "--content", "")
+    as_text = neardup("pairs", folder, "--print", "--recipe", recipe, "--content", "")
     assert as_text.stdout != by_options.stdout
     assert as_text.stderr.count("HTML files") == 1
 

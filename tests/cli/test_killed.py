@@ -194,10 +194,10 @@ def _killed(*names: Path) -> None:
 
 def test_only_leftovers_of_the_same_output_are_removed(out: Path) -> None:
     _killed(out / "a.html", out / "b.html", out / "texts")
-    mine = [out / ".a.html.partial-0123456789abcdef.txt", out / ".a.html.partial-xyz", out / ".a.html.partial-0"]
-    for path in mine:
+    own_files = [out / ".a.html.partial-0123456789abcdef.txt", out / ".a.html.partial-xyz", out / ".a.html.partial-0"]
+    for path in own_files:
         path.write_text("mine")
-    (out / ".a.html.partial-00000000000000aa").symlink_to(mine[0])
+    (out / ".a.html.partial-00000000000000aa").symlink_to(own_files[0])
     left = {path.name for path in unfinished_files(out)}
     with OutputFile(str(out / "a.html")) as file:
         file.write(b"page")
@@ -209,7 +209,7 @@ def test_only_leftovers_of_the_same_output_are_removed(out: Path) -> None:
     texts.mkdir()
     (texts / "a.txt").write_text("one two three four five six")
     neardup("dedup", texts, "-o", out / "texts")
-    kept = {path.name for path in mine} | {".a.html.partial-00000000000000aa"}
+    kept = {path.name for path in own_files} | {".a.html.partial-00000000000000aa"}
     assert names_in(out) == kept | {"a.html", "b.html", "texts"}
 
 

@@ -218,7 +218,7 @@ def test_a_broken_test_set_is_reported_or_refused(corpora: tuple[Path, Path], tm
     ended = neardup("contamination", train, "--test", test, "--test-column", "question", code=3)
     assert str(test) in ended.stderr
     test.write_bytes(whole + whole)
-    assert "3 documents have an id" in refused("contamination", train, "--test", test, "--test-column", "question")
+    assert "3 documents repeat an id" in refused("contamination", train, "--test", test, "--test-column", "question")
     test.write_bytes(b'{"id": 1, "question": "cut')
     assert "cut short" in refused("contamination", train, "--test", test, "--test-column", "question")
 

@@ -1,11 +1,9 @@
-"""What a corpus is made of: counts against plain ones, odd corpora, and the same answer whoever reads it how."""
+"""The profile of a corpus: its counts against plain ones, scripts, templates and families."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -15,9 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import SHARED as DATA
 
-from neardup.documents import corpus_of, open_corpus
+from neardup.documents import corpus_of
 from neardup.documents.corpus import Corpus
 from neardup.exploration import messages
 from neardup.exploration.profile import (
@@ -122,30 +119,6 @@ def test_the_summary_of_a_profile_adds_up() -> None:
     assert said["exact copies"] == ["9 copies of 1 text"]
     none = messages.describe_profile(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
     assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
-def test_adverts_of_the_blog_show_their_passages_templates_and_copies() -> None:
-    path = DATA / "adzuna" / "adzuna.jsonl.gz"
-    with open_corpus([path]) as corpus:
-        found = profile(corpus, threads=2)
-    with gzip.open(path) as lines:
-        texts = [json.loads(line)["text"] for line in lines]
-    # What the site adds, companies that speak of themselves, and adverts that differ in the place.
-    said = {passage.text: passage for passage in found.boilerplate.passages}
-    legal = said["Ltd is acting as an Employment Agency in relation to this vacancy."]
-    folded = [" ".join(token.text for token in tokens(text)) for text in texts]
-    phrase = " ".join(token.text for token in tokens(legal.text))
-    assert legal.documents == sum(f" {phrase} " in f" {text} " for text in folded) == 279
-    assert any("www.clearselection.co.uk" in text for text in said)
-    assert any("originally posted as www.caterer" in text for text in said)
-    assert found.templates_found > 20
-    active = next(one for one in found.templates if any("Active Assistance" in text for text, _ in one.pieces))
-    assert active.share > 0.9
-    repeats = Counter(texts)
-    assert found.copies.copies == len(texts) - len(repeats)
-    assert found.copies.groups == sum(times > 1 for times in repeats.values())
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labelling_room import TEXTS, Room, reader_of
 from sentences import says
 
-from neardup.documents import corpus_of
+from neardup.documents import Corpus, corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
 from neardup.labelling.exchange import Exported, Imported, export, import_answers, read_answers
 from neardup.labelling.index import LabelIndex
@@ -76,6 +77,21 @@ def test_an_import_keeps_stored_answers_and_counts_empty_ones(room: Room, tmp_pa
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
     assert room.store.labels["b1", "c2"] == {"anna": "unsure"}
     assert ("a1", "c2") not in room.store.labels
+
+
+def test_an_import_reads_the_documents_at_once(room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take = Corpus.take
+    counts: list[int] = []
+
+    def counted(corpus: Corpus, rows: Any) -> Any:
+        counts.append(len(rows))
+        return take(corpus, rows)
+
+    monkeypatch.setattr(Corpus, "take", counted)
+    table = tmp_path / "labels.csv"
+    table.write_text("id1,id2,label\na1,a2,1\nb1,b2,1\nc1,c2,0\n")
+    assert import_answers(room.index, read_answers(table, labeller="anna")).added == 3
+    assert counts == [6]
 
 
 @pytest.mark.parametrize(

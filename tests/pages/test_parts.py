@@ -68,14 +68,14 @@ PARTS = {
     "command": command(HOSTILE),
     "bar": bar(0.5, HOSTILE),
     "joined": join_html([HOSTILE, HOSTILE], HOSTILE),
-    "table": table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, searched=[HOSTILE]),
+    "table": table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, search_texts=[HOSTILE]),
     "facts": facts({HOSTILE: HOSTILE}),
     "tiles": tiles([(HOSTILE, HOSTILE, HOSTILE)]),
     "notes": notes([HOSTILE], title=HOSTILE),
     "section": section("key", HOSTILE, HOSTILE, intro=HOSTILE),
     "figures": figures([Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
     "legend": legend([HOSTILE], [HOSTILE], label=HOSTILE),
-    "fold": fold(HOSTILE, HOSTILE, searched=HOSTILE),
+    "fold": fold(HOSTILE, HOSTILE, search_text=HOSTILE),
     "search": search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
 }
 

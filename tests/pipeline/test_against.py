@@ -78,7 +78,7 @@ def test_beyond_the_pair_limit_only_pairs_with_kept_documents_are_found(
     check(result, len(new), of_both(new, old, **choices), order)
     whole = nd.dedup(new, against=old, pairs_per_document=None, **choices)
     assert list(result.dropped) == [
-        drop._replace(family=mine.family) for drop, mine in zip(whole.dropped, result.dropped, strict=True)
+        drop._replace(family=limited.family) for drop, limited in zip(whole.dropped, result.dropped, strict=True)
     ]
 
 

@@ -155,9 +155,9 @@ LATER = [row for row in NEW if row["text"] not in {known["text"] for known in KN
     st.integers(1, 2),
 )
 def test_a_query_finds_what_a_run_finds(
-    asked: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
+    question: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
 ) -> None:
-    table, row, vector = asked
+    table, row, vector = question
     classifier = replace(trained(vector, kernel), cut=cut)
     about = {"title": row["title"], "time": row["time"]} if vector == DATED else {}
     answer = nd.query(table, row["text"], classifier=classifier, threads=threads, **about)
@@ -182,8 +182,8 @@ def test_titles_and_times_of_a_query_are_measured() -> None:
 
     def found(**about: Any) -> float:
         answer = nd.query(TABLE, text, classifier=classifier, **about)
-        (mine,) = (r for r in answer.to_arrow(full=True).to_pylist() if r["document"] == row["id"])
-        return float(mine["score"])
+        (match,) = (r for r in answer.to_arrow(full=True).to_pylist() if r["document"] == row["id"])
+        return float(match["score"])
 
     moment = datetime.fromisoformat(row["time"])
     assert found(title=row["title"], time=row["time"]) == found(title=row["title"], time=moment)
@@ -193,7 +193,7 @@ def test_titles_and_times_of_a_query_are_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "parts"),
     [
         ({"classifier": trained(SETS), "k": 3}, ("k 3", "the nearest", "a classifier")),
         ({"classifier": trained(SETS), "threshold": 0.4}, ("threshold=0.4", "a classifier")),
@@ -205,7 +205,7 @@ def test_titles_and_times_of_a_query_are_measured() -> None:
         ({"second_step": trained(SETS).recipe.second_step}, ("needs the classifier", "fingerprint", "there is none")),
     ],
 )
-def test_options_that_do_not_fit_are_refused(given: dict[str, Any], said: tuple[str, ...]) -> None:
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], parts: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as error:
-        nd.query(TABLE, str(KNOWN.rows[0]["text"]), **given)
-    assert says(error.value, *said)
+        nd.query(TABLE, str(KNOWN.rows[0]["text"]), **options)
+    assert says(error.value, *parts)

@@ -64,9 +64,9 @@ def test_neighbours_are_those_of_the_definition() -> None:
     assert says(repr(found), f"<{len(expected)} neighbours", "of 5 documents", "among 6>")
 
 
-@pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
-def test_queries_are_answered_in_their_order(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
-    found = find_neighbors(ids, k=1, of=wanted)
+@pytest.mark.parametrize(("ids", "queries"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
+def test_queries_are_answered_in_their_order(ids: Sequence[Any] | None, queries: list[Any]) -> None:
+    found = find_neighbors(ids, k=1, of=queries)
     expected = ["rose2", "fox"] if ids is IDS else [5, 0]
     assert [row.document for row in found] == expected
     assert found.query_count == 2

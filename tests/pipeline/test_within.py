@@ -104,7 +104,7 @@ def test_preference_precedes_the_keep_order(keep: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "part"),
     [
         ({"within": "lang"}, "'lang'"),
         ({"prefer": "source=a"}, "'source'"),
@@ -115,12 +115,12 @@ def test_preference_precedes_the_keep_order(keep: str) -> None:
         ({"within": "tags"}, "tags"),
     ],
 )
-def test_options_without_effect_are_refused(options: dict[str, Any], said: str) -> None:
+def test_options_without_effect_are_refused(options: dict[str, Any], part: str) -> None:
     table = grouped(20)
     table = table.append_column("tags", pa.array([["a"]] * len(table)))
     with pytest.raises((InputError, RecipeError)) as caught:
         nd.dedup(table, **options)
-    assert said in str(caught.value)
+    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])

@@ -125,21 +125,23 @@ def test_files_give_the_answer_of_the_table(ending: str, cuts: list[int], tmp_pa
 
 @pytest.mark.parametrize("corpus", ["newswire", "adzuna", "r8"])
 @pytest.mark.parametrize(
-    ("measure", "mine", "asked"),
+    ("measure", "threshold", "stricter"),
     [("jaccard", 0.5, [0.5, 0.6, 0.75, 0.85, 1.0]), ("overlap", 0.6, [0.7, 0.9]), ("euclidean", 8, [6, 3, 0.5])],
 )
-def test_a_result_moves_to_stricter_thresholds(measure: str, mine: float, asked: list[float], corpus: str) -> None:
+def test_a_result_moves_to_stricter_thresholds(
+    measure: str, threshold: float, stricter: list[float], corpus: str
+) -> None:
     require_corpus(corpus)
     table = table_of(corpus, COUNTS[corpus])
-    with nd.dedup(table, measure=measure, threshold=mine) as result:
-        for threshold in asked:
-            moved = result.at(threshold)
-            with nd.dedup(table, measure=measure, threshold=threshold) as other:
+    with nd.dedup(table, measure=measure, threshold=threshold) as result:
+        for value in stricter:
+            moved = result.at(value)
+            with nd.dedup(table, measure=measure, threshold=value) as other:
                 check_equal(of_result(moved), of_result(other))
                 assert [family.members for family in moved.families] == [family.members for family in other.families]
                 assert moved.summary["dropped"] == other.summary["dropped"]
         with pytest.raises(nd.RecipeError):
-            result.at(mine + 1 if measure == "euclidean" else mine - 0.1)
+            result.at(threshold + 1 if measure == "euclidean" else threshold - 0.1)
 
 
 def test_a_margin_allows_lower_thresholds() -> None:

@@ -261,7 +261,7 @@ def overlap_counts(draw: st.DrawFn) -> tuple[str, int, int, int, int]:
 
 
 @given(overlap_counts(), st.integers(1, 10**4))
-def test_similarity_and_reaches_agree(drawn: tuple[str, int, int, int, int], asked: int) -> None:
+def test_similarity_and_reaches_agree(drawn: tuple[str, int, int, int, int], numerator: int) -> None:
     name, o, a, b, unit = drawn
     known, counts = measure(name), np.array([[o, a, b]]) * unit
     value = float(similarities(name, counts, unit)[0])
@@ -270,10 +270,10 @@ def test_similarity_and_reaches_agree(drawn: tuple[str, int, int, int, int], ask
     if name == "hamming":
         bounds = [Fraction(k) for k in range(64)]
     elif name == "euclidean":
-        bounds = [Fraction(a + b - 2 * o), Fraction(asked, 100), Fraction(isqrt(max(a + b - 2 * o, 1)))]
+        bounds = [Fraction(a + b - 2 * o), Fraction(numerator, 100), Fraction(isqrt(max(a + b - 2 * o, 1)))]
     else:
         near = Fraction(value).limit_denominator(10**9)
-        bounds = [near, min(near + Fraction(1, 10**9), Fraction(1)), Fraction(asked, 10**4)]
+        bounds = [near, min(near + Fraction(1, 10**9), Fraction(1)), Fraction(numerator, 10**4)]
     for t in bounds:
         expected = known.reaches(o * unit, a * unit, b * unit, known.bound(t, unit))
         assert reaches_threshold(name, counts, t, unit).tolist() == [expected], t

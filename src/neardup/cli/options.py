@@ -172,7 +172,7 @@ def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
         if name in OPTIONS and name not in rare:
             raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
         if name not in rare:
-            similar = get_close_matches(name, OPTIONS, 1, 0.5)
+            similar = get_close_matches(name, OPTIONS, 1)
             hint = f"do you mean {similar[0]}?" if similar else f"the fields are {', '.join(rare)}"
             raise RecipeError(f"--set {name!r} is no field of a recipe; {hint}")
         if name in values:

@@ -1,1 +1,1 @@
-"""Which items of a test set stand in training texts."""
+"""Which items of a test set occur in training texts."""

@@ -155,8 +155,8 @@ def _items(found: Contamination, findings: Sequence[Finding]) -> Iterator[str]:
         yield fold(
             text(f"{name} · {column} · {format_share(finding.shared, finding.grams)} · in {finding.document}"),
             side_by_side(item, training_text, head=heading),
-            opened=at < _OPEN_ITEMS,
-            searched=f"{name} {column} {finding.document}",
+            is_open=at < _OPEN_ITEMS,
+            search_text=f"{name} {column} {finding.document}",
         )
 
 

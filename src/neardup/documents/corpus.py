@@ -350,15 +350,18 @@ class Corpus:
 
     def repeated_ids_error(self, documents: int, example: Any, rows: Sequence[int]) -> InputError:
         """Return the error for ``documents`` with the id of an earlier one; ``rows`` have the id ``example``."""
+        places = [self._place(row) for row in rows]
         rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
-        hints = [f"{rows_instead} numbers the rows instead"]
-        if len(self.sources) > 1 and not self.read_options.by_file:
-            hints.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
-        have = "1 document has" if documents == 1 else f"{documents:,} documents have"
-        places = " and ".join(map(self._place, rows))
+        hints = [f"number the rows instead with {rows_instead}"]
+        if len(set(places)) == 1:
+            hints.insert(0, "name each file once")
+        elif len(self.sources) > 1 and not self.read_options.by_file:
+            file_and_id = option("--ids file+id", "ids='file+id'")
+            hints.append(f"put the name of its file before each id with {file_and_id}")
+        repeat = "1 document repeats" if documents == 1 else f"{documents:,} documents repeat"
         return InputError(
-            f"{have} an id in column {self.id_column!r} that an earlier one has, as {quoted(example)} in {places}: "
-            f"{', and '.join(hints)}"
+            f"{repeat} an id of column {self.id_column!r}, such as {quoted(example)} in {' and in '.join(places)}: "
+            f"{', or '.join(hints)}"
         )
 
     def _place(self, row: int) -> str:

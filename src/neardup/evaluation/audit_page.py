@@ -122,7 +122,7 @@ def _points(audit: AuditResult) -> Html:
         for point in audit.points
     ]
     head = [f"{audit.returned_scale.name}, {sign}", "precision", "recall among candidates", "pairs returned"]
-    return table(head, rows, best=[at for at, point in enumerate(audit.points) if point.is_working_point])
+    return table(head, rows, highlighted=[at for at, point in enumerate(audit.points) if point.is_working_point])
 
 
 def _strata(audit: AuditResult) -> Html:
@@ -176,7 +176,7 @@ def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
     lead = join_html([" ", text(clip(title, _MAX_TITLE_LENGTH))]) if title else ""
     score = to_html(f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}")
     summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{score}</small>')
-    return pair_fold(summary, pair.left, pair.right, opened=opened)
+    return pair_fold(summary, pair.left, pair.right, is_open=opened)
 
 
 def _about(audit: AuditResult, command: str) -> Html:

@@ -334,7 +334,7 @@ def _best_table(content: Json) -> Html:
             if leading and recipe["name"] == content["best"]:
                 best.add(len(rows))
             rows.append(cells)
-    return table(head, rows, best=best)
+    return table(head, rows, highlighted=best)
 
 
 def _own_threshold_rows(recipe: Json) -> list[Json]:
@@ -354,7 +354,7 @@ def _full_table(recipes: Sequence[Json], *, accuracy: bool) -> Html:
             if row["threshold"] == recipe["best"]["threshold"]:
                 best.add(len(rows))
             rows.append([recipe["name"], *_cells(recipe, row, counts, accuracy=accuracy)])
-    return table(head, rows, best=best, tall=True)
+    return table(head, rows, highlighted=best, tall=True)
 
 
 def _cells(recipe: Json, row: Json, counts: Sequence[str], *, accuracy: bool) -> list[object]:

@@ -201,7 +201,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
-    return table(head, rows, caption="Pairs per million at or above each cutoff", best=best)
+    return table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
 
 
 _CHART_HEIGHT = 240
@@ -264,7 +264,7 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
     best = {at for at, point in enumerate(points) if point.threshold == advice.threshold}
-    return table(head, rows, caption="What each threshold would give", tall=tall, best=best, left=0)
+    return table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
 
 
 def _share_bar(point: Point, curve: Curve) -> Html:
@@ -312,7 +312,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
         caption="Documents by their length in words",
         tall=True,
-        left=0,
+        text_columns=0,
     )
     middle = dict(lengths.quantiles)[0.5]
     description = f"Documents by their length in words, logarithmic: the median is {middle:,}"

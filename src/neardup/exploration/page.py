@@ -169,7 +169,9 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
     ]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
     head, rows = _drop_empty_columns(["compared", *_SEPARATION_COLUMNS, *_VIEW_COLUMNS], rows)
-    separation_table = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
+    separation_table = table(
+        head, rows, caption="How well each separates similar pairs of the sample", highlighted=best
+    )
     intro = (
         "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
         "on the right. The axis of pairs is logarithmic."
@@ -308,7 +310,7 @@ def _scripts(profile: CorpusProfile) -> Html:
         for one in found.scripts
     ]
     caption = f"By the letters of {format_count(found.documents, 'document')} of the sample"
-    return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, left=2)
+    return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, text_columns=2)
 
 
 def _ids(ids: Sequence[str]) -> Html:
@@ -326,7 +328,7 @@ def _copies(profile: CorpusProfile) -> Html:
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, format_size(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return join_html([introduction, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
+    return join_html([introduction, table(head, rows, caption="The most frequent texts", text_columns=2, tall=True)])
 
 
 def _boilerplate(profile: CorpusProfile) -> Html:
@@ -361,7 +363,9 @@ def _template(template: Template) -> Html:
         summary,
         Html(f'<p class="dim">{escape(compared)}{_ids(template.ids)}</p>'),
         Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
-        table(["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, left=2),
+        table(
+            ["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, text_columns=2
+        ),
     )
 
 
@@ -391,7 +395,7 @@ def _families(profile: CorpusProfile) -> Html:
     ]
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
     introduction = _paragraph("A family is all documents that matching pairs connect.")
-    listed = table(head, rows, caption="The largest families", tall=True, left=2) if rows else ""
+    listed = table(head, rows, caption="The largest families", tall=True, text_columns=2) if rows else ""
     return join_html([introduction, listed])
 
 
@@ -460,5 +464,5 @@ def notebook_cell(exploration: Observations) -> str:
         f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
         f"<p>{advice_html}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{table(head, rows, left=2)}{command_line}</div>"
+        f"{table(head, rows, text_columns=2)}{command_line}</div>"
     )

@@ -92,9 +92,9 @@ def shared_runs(
 
 
 def _table_bits(text_bytes: int, memory: int | None) -> int:
-    wanted = ceil(log2(2 * text_bytes / _BYTES_PER_WORD + 2))
+    ideal = ceil(log2(2 * text_bytes / _BYTES_PER_WORD + 2))
     room = _MOST_BITS if memory is None else int(log2(max(memory // _MEMORY_SHARE, 2)))
-    return max(_FEWEST_BITS, min(wanted, room, _MOST_BITS))
+    return max(_FEWEST_BITS, min(ideal, room, _MOST_BITS))
 
 
 def _count_runs(
@@ -150,13 +150,13 @@ class _Finder:
         # A text shorter than a run has one hash, too: that of all its words.
         single = np.flatnonzero(block.sizes == 1)
         words[single] = self._single(texts.take(pa.array(single))).sizes
-        wanted = self._distinct[first : first + len(texts)]
-        able = np.repeat(wanted & (words >= self._run), block.sizes)
-        found = np.flatnonzero(able & self.may_be_frequent(hashes))
+        is_searched = self._distinct[first : first + len(texts)]
+        is_long_enough = np.repeat(is_searched & (words >= self._run), block.sizes)
+        found = np.flatnonzero(is_long_enough & self.may_be_frequent(hashes))
         ends = np.cumsum(block.sizes)
         owners = np.searchsorted(ends, found, side="right")
         places = found - (ends - block.sizes)[owners]
-        return _RunPlaces(hashes[found], owners + first, places, int(words[wanted].sum()))
+        return _RunPlaces(hashes[found], owners + first, places, int(words[is_searched].sum()))
 
     def may_be_frequent(self, hashes: Words) -> Bools:
         """Return which runs may be frequent enough: bool[k]."""
@@ -184,8 +184,8 @@ class _PlaceStore:
             self._size = sum(len(part.hashes) for part in self.parts)
 
     def _select_frequent(self, part: _RunPlaces) -> _RunPlaces:
-        stays = self._finder.may_be_frequent(part.hashes)
-        return _RunPlaces(part.hashes[stays], part.texts[stays], part.places[stays], part.words)
+        is_frequent = self._finder.may_be_frequent(part.hashes)
+        return _RunPlaces(part.hashes[is_frequent], part.texts[is_frequent], part.places[is_frequent], part.words)
 
 
 def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> SharedRuns:
@@ -198,10 +198,12 @@ def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> 
     fresh[1:] = (by_run[1:] != by_run[:-1]) | (of_text[1:] != of_text[:-1])
     count = np.bincount(by_run[fresh & counting[of_text]], minlength=int(runs.max(initial=-1)) + 1)
     enough = count >= least
-    stays = enough[runs]
+    is_frequent = enough[runs]
     number = np.cumsum(enough) - 1
     words = sum(part.words for part in held.parts)
-    return SharedRuns(run, least, count[enough], number[runs[stays]], texts[stays], places[stays], words)
+    return SharedRuns(
+        run, least, count[enough], number[runs[is_frequent]], texts[is_frequent], places[is_frequent], words
+    )
 
 
 #: The words of a run.

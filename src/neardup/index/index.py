@@ -135,11 +135,11 @@ class DiskIndex:
         RecipeError
             If not; the message names both.
         """
-        expected, given = self.recipe.changed(keep="first"), recipe.changed(keep="first")
-        if expected.fingerprint != given.fingerprint:
+        expected, requested = self.recipe.changed(keep="first"), recipe.changed(keep="first")
+        if expected.fingerprint != requested.fingerprint:
             raise RecipeError(
-                f"{self.path} was built by {expected.in_words()}, not by {given.in_words()}: leave the recipe out to "
-                "take that of the index, or build another index"
+                f"{self.path} was built by {expected.in_words()}, not by {requested.in_words()}: leave the recipe out "
+                "to take that of the index, or build another index"
             )
 
     def candidates(self, batches: Iterable[pa.LargeStringArray], threads: int | None = None) -> Integers:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from neardup.errors import InputError
 from neardup.files import write_file
 from neardup.labelling.index import LabelIndex
@@ -121,18 +123,22 @@ def read_answers(source: str | os.PathLike[str], *, labeller: str | None = None)
 
 def import_answers(index: LabelIndex, answers: Answers) -> Imported:
     """Write answers to the store of an index; an existing answer of a labeller is not overwritten."""
-    unknown = sum(index.position_pair(pair) is None for pair, _, _ in answers.rows)
-    labels = index.store.labels
+    reader, labels = index.reader, index.store.labels
+    reader.find(name for pair, _, _ in answers.rows for name in pair)
+    position_pairs = {pair: index.position_pair(pair) for pair, _, _ in answers.rows}
+    # At once: a compressed file is read from its beginning for each load.
+    reader.load(np.array([at for positions in position_pairs.values() for at in positions or ()], np.int64))
+    unknown = sum(position_pairs[pair] is None for pair, _, _ in answers.rows)
     new, equal, kept = [], 0, 0
     for pair, name, answer in dict.fromkeys(answers.rows):
-        positions = index.position_pair(pair)
+        positions = position_pairs[pair]
         stored = labels.get(pair, {}).get(name)
         if positions is None:
             continue
         if stored is not None:
             equal, kept = equal + (stored == answer), kept + (stored != answer)
             continue
-        checksums = {index.reader.id(at): index.reader.text_checksum(at) for at in positions}
+        checksums = {reader.id(at): reader.text_checksum(at) for at in positions}
         new.append(Judgement(pair, name, answer, IMPORTED, checksums=(checksums[pair[0]], checksums[pair[1]])))
     index.store.record(new)
     return Imported(len(new), equal, kept, unknown, answers.empty)

@@ -278,4 +278,4 @@ def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["recipe", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
-    return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, left=2)}</div>'
+    return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, text_columns=2)}</div>'

@@ -118,17 +118,17 @@ def _choose_families(verdicts: Verdicts, limits: ReportLimits) -> list[_ListedFa
 
 def _listed_family(verdicts: Verdicts, number: int) -> _ListedFamily:
     members = verdicts.members(number)
-    stays = verdicts.keeper_rows[members] == ORIGINAL
-    if not stays.any():
+    is_kept = verdicts.keeper_rows[members] == ORIGINAL
+    if not is_kept.any():
         # The original of all of them is not in the report.
-        stays[0] = True
-    staying, going = members[stays].tolist(), members[~stays]
+        is_kept[0] = True
+    kept, dropped = members[is_kept].tolist(), members[~is_kept]
     # The least similar ones are the most doubtful.
-    doubtful = going[np.argsort(verdicts.similarity[going], kind="stable")][:DROPPED_LISTED]
+    doubtful = dropped[np.argsort(verdicts.similarity[dropped], kind="stable")][:DROPPED_LISTED]
     if verdicts.times is not None:
         doubtful = np.sort(doubtful)
     keepers = {place: at for at, place in enumerate(dict.fromkeys(verdicts.keeper_rows[doubtful].tolist()))}
-    ranked = sorted(staying, key=lambda place: keepers.get(place, len(keepers)))
+    ranked = sorted(kept, key=lambda place: keepers.get(place, len(keepers)))
     return _ListedFamily(number, ranked[:KEPT_LISTED], doubtful.tolist())
 
 
@@ -177,8 +177,8 @@ def _rank_pairs(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tupl
     near = near[np.argsort(verdicts.similarity[near], kind="stable")]
     matching = _RankedPairs(verdicts.keeper_rows[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
     # Of pairs that do not match, those of an item and an original that it was compared with.
-    stays = verdicts.keeper_rows == ORIGINAL
-    return matching, _rank_known_pairs(known, stays[known.right] & (everything | stays[known.left]), matches=False)
+    is_kept = verdicts.keeper_rows == ORIGINAL
+    return matching, _rank_known_pairs(known, is_kept[known.right] & (everything | is_kept[known.left]), matches=False)
 
 
 def _rank_known_pairs(known: KnownPairs, chosen: Bools, *, matches: bool) -> _RankedPairs:
@@ -207,10 +207,10 @@ def _select_unrelated(pairs: _RankedPairs, count: int, group: Integers) -> list[
         for at in range(min(len(pairs.left), _PAIRS_SCANNED)):
             if len(chosen) >= count:
                 break
-            marks = {int(group[pairs.left[at]]), int(group[pairs.right[at]])}
-            if at not in chosen and not (strict and marks & taken):
+            groups = {int(group[pairs.left[at]]), int(group[pairs.right[at]])}
+            if at not in chosen and not (strict and groups & taken):
                 chosen.add(at)
-                taken |= marks
+                taken |= groups
     return sorted(chosen)
 
 
@@ -352,12 +352,12 @@ def _notes(verdicts: Verdicts, context: ReportContext, limits: ReportLimits, sho
         )
     removed = len(verdicts.duplicates)
     if removed > limits.rows:
-        some = f"{limits.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
-        every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
+        listed = f"{limits.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
+        way_out = option("--duplicates FILE writes all of them", "result.dropped has all of them")
         found.append(
-            f"The list of dropped documents holds a random {some}; {every}."
+            f"The list of dropped documents holds a random {listed}; {way_out}."
             if words is BATCH
-            else f"The list of duplicates holds the latest {some}."
+            else f"The list of duplicates holds the latest {listed}."
         )
     if words is FLOW and not context.everything:
         found.append(
@@ -422,8 +422,8 @@ class _ReportDocuments:
         pairs, others = int(connected.pairs[at]), 0
         if verdicts.present is not None:
             others = count - int(verdicts.present[places].sum())
-        every = (count * (count - 1) - others * (others - 1)) // 2
-        return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == every)
+        all_pairs = (count * (count - 1) - others * (others - 1)) // 2
+        return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == all_pairs)
 
     def _shown(self, place: int) -> ShownDocument:
         shown = self._texts.get(place) or ShownDocument(self._verdicts.id(place), "", "", is_missing=True)
@@ -472,8 +472,8 @@ class _ReportDocuments:
         )
         alike = f"{value} apart" if what == BITS else f"{what} {value}"
         head = f"{alike}: {'a match' if pair.matches else 'no match'}"
-        said = "; ".join(filter(None, (head, numbers)))
-        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said)
+        description = "; ".join(filter(None, (head, numbers)))
+        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, description)
 
 
 def _drop_string(column: Bools) -> str:

@@ -76,14 +76,14 @@ def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
 
     scale = alt.Scale(type="log", domainMin=LOG_FLOOR)
     if not most:
-        marks = [10.0**power for power in range(-3, 13)]
+        ticks = [10.0**power for power in range(-3, 13)]
     else:
         powers = [10**power for power in range(len(str(int(most))))]
         fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
-        top = next(mark for mark in fine if mark >= most)
-        marks = [mark for mark in (powers if len(powers) > 2 else fine) if mark < top] + [top]
+        top = next(tick for tick in fine if tick >= most)
+        ticks = [tick for tick in (powers if len(powers) > 2 else fine) if tick < top] + [top]
         scale = alt.Scale(type="log", domain=[LOG_FLOOR, top])
-    return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
+    return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=ticks))
 
 
 def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0) -> alt.X:
@@ -93,9 +93,9 @@ def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0) -> alt
     lowest = int(lowest / _SIMILARITY_STEP + 1e-9) * _SIMILARITY_STEP
     # On a phone there is room for six labels.
     step = _SIMILARITY_STEP if lowest > 0.74 else 2 * _SIMILARITY_STEP
-    marks = [round(at * step, 2) for at in range(round(1 / step) + 1) if at * step >= lowest - 1e-9]
+    ticks = [round(at * step, 2) for at in range(round(1 / step) + 1) if at * step >= lowest - 1e-9]
     scale = alt.Scale(domain=[round(lowest, 9), 1.0], nice=False, zero=False)
-    return alt.X(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(format=".2~f", values=marks))
+    return alt.X(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(format=".2~f", values=ticks))
 
 
 def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
@@ -218,8 +218,8 @@ def count_axis(most: float, **options: Any) -> alt.Axis:
     import altair as alt
 
     # Vega would put fractions between few numbers.
-    marks = {"values": list(range(int(most) + 1))} if most < _TICK_COUNT else {"tickCount": _TICK_COUNT}
-    return alt.Axis(**({"format": ",d"} | marks | options))
+    ticks = {"values": list(range(int(most) + 1))} if most < _TICK_COUNT else {"tickCount": _TICK_COUNT}
+    return alt.Axis(**({"format": ",d"} | ticks | options))
 
 
 def time_axis() -> alt.Axis:

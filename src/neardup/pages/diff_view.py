@@ -43,11 +43,13 @@ def side_by_side(left: ShownDocument, right: ShownDocument, *, words: int = 400,
 _SEARCHED_LENGTH = 2_000
 
 
-def pair_fold(summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", opened: bool = False) -> Html:
+def pair_fold(
+    summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", is_open: bool = False
+) -> Html:
     """Return a fold with two documents side by side; the search field finds their words."""
     parts = (part for shown in (left, right) for part in (shown.id, shown.title, shown.text))
-    searched = " ".join(part[:_SEARCHED_LENGTH] for part in parts)
-    return fold(summary, side_by_side(left, right, head=head), opened=opened, searched=searched)
+    search_text = " ".join(part[:_SEARCHED_LENGTH] for part in parts)
+    return fold(summary, side_by_side(left, right, head=head), is_open=is_open, search_text=search_text)
 
 
 class _Cells(NamedTuple):
@@ -126,11 +128,11 @@ def _document_head(shown: ShownDocument, view: View, at: int, *, marked: bool) -
     beyond = len(shown.text) - len(side.text)
     if beyond:
         parts.append(Html(f"{beyond:,} further characters were not compared"))
-    said = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
+    about = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
     if any(side.gap(word).strip() for word in side.between):
-        said += '<mark class="between">another sign</mark>'
+        about += '<mark class="between">another sign</mark>'
     name = _render_pieces(pieces, _TITLE_LENGTH)[0] or excerpt(shown.id)
-    return f'<div class="cell {_SIDES[at]}"><strong dir="auto">{name}</strong><span class="about">{said}</span></div>'
+    return f'<div class="cell {_SIDES[at]}"><strong dir="auto">{name}</strong><span class="about">{about}</span></div>'
 
 
 def _cells(view: View, row: Row, room: int) -> _Cells:
@@ -201,17 +203,17 @@ def describe_change(keeper: ShownDocument, member: ShownDocument) -> Change:
     cut = max(map(len, full_texts)) > _COMPARED_LENGTH
     found = compare_texts(*texts)
     hunks = list(_find_hunks(found))
-    said = []
+    notes = []
     if not hunks:
         same = "the same text" if texts[0] == texts[1] else "the same words in another form"
-        said.append(same + (f" in the first {_COMPARED_LENGTH:,} characters" if cut else ""))
+        notes.append(same + (f" in the first {_COMPARED_LENGTH:,} characters" if cut else ""))
     if len(hunks) > _MOST_CHANGES:
-        said.append(f"{len(hunks) - _MOST_CHANGES:,} more changes are not shown")
+        notes.append(f"{len(hunks) - _MOST_CHANGES:,} more changes are not shown")
     if hunks and cut:
-        said.append(f"only the first {_COMPARED_LENGTH:,} characters are compared")
+        notes.append(f"only the first {_COMPARED_LENGTH:,} characters are compared")
     passage = max((block.length for block in found.blocks), default=0)
     pieces = list(_change_pieces(hunks[:_MOST_CHANGES], found, texts))
-    return Change(pieces, "; ".join(said), passage, text_direction(texts[1] or texts[0]))
+    return Change(pieces, "; ".join(notes), passage, text_direction(texts[1] or texts[0]))
 
 
 def beginning(document: ShownDocument) -> Html:

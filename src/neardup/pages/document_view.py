@@ -213,8 +213,8 @@ def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
             gaps = left.gap(p), right.gap(q)
             if gaps[0] == gaps[1]:
                 continue
-            around = (left.words[p - 1].text[-1:], left.words[p].text[:1])
-            if sign_between(gaps[0], *around) != sign_between(gaps[1], *around):
+            neighbours = (left.words[p - 1].text[-1:], left.words[p].text[:1])
+            if sign_between(gaps[0], *neighbours) != sign_between(gaps[1], *neighbours):
                 left.between.add(p)
                 right.between.add(q)
 
@@ -249,12 +249,12 @@ def _find_folded(rows: Sequence[Row]) -> list[bool]:
 
 def _unfold(hidden: list[bool], rows: Sequence[Row], places: range, words: int) -> None:
     """Show the equal rows in this range until they have this many words."""
-    seen = 0
+    shown = 0
     for at in places:
-        if seen >= words or not rows[at].equal:
+        if shown >= words or not rows[at].equal:
             return
         hidden[at] = False
-        seen += max(rows[at].words)
+        shown += max(rows[at].words)
 
 
 def _merge_pieces(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:

@@ -261,9 +261,9 @@ def _with_options(line: str) -> Html:
     return Html(_OPTION_NAME.sub(r'<span class="option">\g<0></span>', escape(line)))
 
 
-def _aligned(at: int, left: int, value: object) -> Html:
+def _aligned(at: int, text_columns: int, value: object) -> Html:
     """Return the attributes of a cell: texts are aligned to the left, numbers to the right."""
-    if at >= left:
+    if at >= text_columns:
         return Html("")
     long = isinstance(value, str) and len(plain_text(value)) > _SHORT_CELL
     return Html(f' class="text{" long" if long else ""}" dir="auto"')
@@ -295,9 +295,9 @@ def table(
     *,
     caption: str = "",
     tall: bool = False,
-    best: Container[int] = (),
-    left: int = 1,
-    searched: Sequence[str] | None = None,
+    highlighted: Container[int] = (),
+    text_columns: int = 1,
+    search_texts: Sequence[str] | None = None,
 ) -> Html:
     """Return a table that scrolls sideways if it is too wide.
 
@@ -311,14 +311,14 @@ def table(
         The caption; screen readers read it first.
     tall : bool
         Whether the table has a maximum height and scrolls.
-    best : container of int
+    highlighted : container of int
         The numbers of the rows to highlight.
-    left : int
+    text_columns : int
         The number of first columns that are texts; all others are numbers.
-    searched : sequence of str, optional
+    search_texts : sequence of str, optional
         For each row the words by which a search field finds it; empty for the words of the row itself.
     """
-    return _part("table", head, rows, caption, tall, best, left, searched)
+    return _part("table", head, rows, caption, tall, highlighted, text_columns, search_texts)
 
 
 def stages_table(stages: Sequence[Mapping[str, Any]]) -> Html:
@@ -396,12 +396,12 @@ def legend(
     return _part("legend", names, colours, shapes, label)
 
 
-def fold(summary: str, *content: str, opened: bool = False, searched: str = "") -> Html:
+def fold(summary: str, *content: str, is_open: bool = False, search_text: str = "") -> Html:
     """Return content that a click on its summary opens; texts that are not HTML become paragraphs.
 
-    A search field finds it by the words in ``searched``.
+    A search field finds it by the words in ``search_text``.
     """
-    return _part("fold", summary, content, opened, searched)
+    return _part("fold", summary, content, is_open, search_text)
 
 
 def search_field(within: str, *, label: str, noun: str = "entries") -> Html:

@@ -114,19 +114,19 @@ def build_charts(report: Report) -> tuple[list[Chart], list[Chart]]:
 
 
 def _keepers_chart(report: Report) -> Chart:
-    total, gone, of = sum(report.similarity), _dropped_noun(report.wording), report.similarity_name
+    total, dropped, of = sum(report.similarity), _dropped_noun(report.wording), report.similarity_name
     alike = report.similarity[-1] if total else 0
     same = "equal in all bits" if of == BITS else "with 0.99 or more"
-    documents = format_count(total, gone.removesuffix("s"))
+    documents = format_count(total, dropped.removesuffix("s"))
     description = f"Histogram of similarities to what they match: {documents}, {alike:,} {same}."
     return Chart(
         "similarity",
         report.wording.similarity_title,
         f"{report.wording.documents} by {of if of == BITS else 'similarity'}; the scale is logarithmic",
         description,
-        finish_chart(similarity_chart(report.similarity, of, y=gone)),
-        _bins_table(report.similarity, of, gone),
-        "" if total else f"no {gone}",
+        finish_chart(similarity_chart(report.similarity, of, y=dropped)),
+        _bins_table(report.similarity, of, dropped),
+        "" if total else f"no {dropped}",
     )
 
 
@@ -162,7 +162,7 @@ def _thresholds_chart(sweep: Sweep, wording: Wording) -> Chart:
         wording.sweep_caption,
         description,
         finish_chart(_sweep_chart(sweep, wording)),
-        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, best=(sweep.own_index,)),
+        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)),
         "" if any(sweep.dropped) else f"no {_dropped_noun(wording)} at any of these thresholds",
     )
 

@@ -56,13 +56,13 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         format_threshold=format_threshold,
     )
     words, sweep = report.wording, report.sweep
-    said = {name: getattr(words, name) for name in ("kept", "dropped_label", "kept_verb", "dropped_verb", "run")}
-    shown = {} if sweep is None else _slider_data(sweep)
+    wording = {name: getattr(words, name) for name in ("kept", "dropped_label", "kept_verb", "dropped_verb", "run")}
+    sweep_data = {} if sweep is None else _slider_data(sweep)
     return page(
         f"{report.title} - neardup",
         body,
         [*charts, *moving, *(chart for section in sections for chart in section.charts)],
-        data={"sweep": shown, "wording": said} if shown else {},
+        data={"sweep": sweep_data, "wording": wording} if sweep_data else {},
         scripts=["search.js", "slider.js"],
         styles=["report.css"],
     )
@@ -158,8 +158,8 @@ def _family_facts(family: Family, words: Wording) -> str:
         similar = f"similarity {family.mean:.3f}"
     facts = [f"{family.documents:,} {words.documents}", f"{family.kept:,} {words.kept}", similar]
     if family.complete is False and family.pairs is not None:
-        every = family.documents * (family.documents - 1) // 2
-        facts.append(f"{family.pairs:,} of {every:,} pairs match")
+        all_pairs = family.documents * (family.documents - 1) // 2
+        facts.append(f"{family.pairs:,} of {all_pairs:,} pairs match")
     return "; ".join(fact for fact in facts if fact)
 
 

@@ -121,8 +121,8 @@ def sweep_thresholds(
     documents = count if verdicts.present is None else int(verdicts.present.sum())
     counter, note = _DropCounter(count, known, everything), known.note
     if known.matching is None:
-        own = known.similarity >= similarity_at(criterion, criterion.threshold)
-        if not known.searched or not np.array_equal(counter.drops(own, np.arange(count))[1], is_dropped):
+        own_matches = known.similarity >= similarity_at(criterion, criterion.threshold)
+        if not known.searched or not np.array_equal(counter.drops(own_matches, np.arange(count))[1], is_dropped):
             stopped = np.flatnonzero(is_dropped)
             known = KnownPairs(
                 left=stopped,
@@ -132,10 +132,10 @@ def sweep_thresholds(
             )
             counter, is_exact = _DropCounter(count, known, True, verdicts.earlier_count), is_exact and everything
             documents = count - verdicts.earlier_count
-            note, own = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_)
+            note, own_matches = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_)
     else:
         # The probability of a classifier is rounded, so at its cut the matches of the run itself count.
-        own = known.matching
+        own_matches = known.matching
     steps = sweep_steps(criterion, known.relaxed_threshold)
     bars = np.array([similarity_at(criterion, step) for step in steps], np.float64)
     place = steps.index(criterion.threshold)
@@ -143,7 +143,7 @@ def sweep_thresholds(
     dropped_mask = np.zeros((len(steps), len(watched)), np.bool_)
     for at, threshold in enumerate(steps):
         reach = known.similarity >= bars[at] if known.matches_at is None else known.matches_at(threshold)
-        chosen = own if at == place else reach
+        chosen = own_matches if at == place else reach
         number, dropped_mask[at] = counter.drops(chosen, watched)
         dropped.append(number)
         pairs.append(counter.pair_count(chosen))

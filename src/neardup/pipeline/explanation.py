@@ -312,7 +312,7 @@ class Explanation:
 
         words = join_html((to_html(line) for line in (str(self), *self.sentences)), "<br>")
         sides = [_with_changes(self.left, self.left_changes), _with_changes(self.right, self.right_changes)]
-        return f'<div class="neardup"><p>{words}</p>{table([], [sides], left=2)}</div>'
+        return f'<div class="neardup"><p>{words}</p>{table([], [sides], text_columns=2)}</div>'
 
     def __str__(self) -> str:
         return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"

@@ -167,7 +167,7 @@ class BoundedJoin:
         chosen[documents] = True
         return chosen
 
-    def _stored(self, documents: Integers, parts: list[Integers], arrays: list[Words]) -> StoredFeatures:
+    def _stored_features(self, documents: Integers, parts: list[Integers], arrays: list[Words]) -> StoredFeatures:
         """Return stored features: each array has those of the documents of one part."""
         addresses = [np.empty(0, np.uint64)]
         addresses += [
@@ -184,7 +184,7 @@ class BoundedJoin:
             parts.append(part)
             arrays.append(array)
             self.context.memory.evict()
-        return self._stored(documents, parts, arrays)
+        return self._stored_features(documents, parts, arrays)
 
     def _match_candidates(self, matchable: Booleans, request: JoinRequest) -> Matches | None:
         """Return the pairs, storing features of candidates only; None if candidates or pairs are too many."""
@@ -302,8 +302,8 @@ class BoundedJoin:
     ) -> tuple[int, list[tuple[Narrow, Narrow]]]:
         """Return the number of bits that choose a list, and one or two pairs of (indexed lengths, probe bounds).
 
-        Two sets that are both not of the input are not compared: all sets are looked up among those of the input, and
-        these among those of the reference.
+        Two sets are not compared if neither is of the input: all sets are looked up among those of the input, and these
+        among those of the reference.
         """
         rule, ranks = self.context.rule, prefixes.ranks
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
@@ -411,7 +411,9 @@ class BoundedJoin:
         """Yield the features of each group's documents: a single group from memory, others from a file each."""
         if len(members) <= 1:
             blocks = list(self.recomputed.map_blocks(self._mask(involved), _copy_features))
-            yield self._stored(involved, [documents for documents, _ in blocks], [features for _, features in blocks])
+            yield self._stored_features(
+                involved, [documents for documents, _ in blocks], [features for _, features in blocks]
+            )
             return
         files = [open_scratch_file() for _ in members]
         for file in files:

@@ -160,10 +160,10 @@ def _by_hamming_distance(
     representative = set_representatives(store, excluded)
     members = distinct_documents(representative)
     values = vectors.features[vectors.heads[:-1][members]]
-    near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    pairs = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
     # Comparing the values of a reference with each other, too, costs less than a search that leaves these pairs out.
-    searched = members[near.left] < len(store) - reference_count
-    left, right, distance = (column[searched] for column in near)
+    searched = members[pairs.left] < len(store) - reference_count
+    left, right, distance = (column[searched] for column in pairs)
     counts = np.full((len(left), 3), _BITS, np.int64)
     counts[:, 0] -= distance
     statistics = {"distinct_sets": len(members), "pairs": len(left)}

@@ -248,8 +248,10 @@ def split_at_threshold(
         margin = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
         passed = scale.reached_by(wide, scale.threshold)
-        least = criterion_of(relaxed).threshold
-        note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
-        margin = Margin(wide, least, note)
+        lowest = criterion_of(relaxed).threshold
+        note = (
+            f"Every pair that passes the first step was measured; the second step is known from {float(lowest):g} on."
+        )
+        margin = Margin(wide, lowest, note)
     matches = select_pairs(wide, passed)
     return replace(matches, statistics=wide.statistics | {"pairs": int(passed.sum())}), margin

@@ -192,9 +192,9 @@ def _required_overlaps(measure: str, threshold: Fraction, sizes: Integers) -> tu
         fixed = np.zeros(len(sizes))
         required = RequiredOverlaps(root, fixed, t * root * low, fixed, t * root * high, first)
     else:
-        least, sure = part * total * low - constant * high, part * total * high - constant * low
+        fixed, certain = part * total * low - constant * high, part * total * high - constant * low
         required = RequiredOverlaps(
-            total, least, np.full(len(sizes), part * low), sure, np.full(len(sizes), part * high), first
+            total, fixed, np.full(len(sizes), part * low), certain, np.full(len(sizes), part * high), first
         )
     return required, np.stack(remainders) * low
 

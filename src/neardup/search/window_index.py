@@ -198,7 +198,7 @@ class FeatureCounts:
 
 
 def vocabulary_of(features: Words) -> Vocabulary:
-    """Return the features that occur more than once among those of a sample of documents, rare first."""
+    """Return the features that occur more than once in a sample of documents, rare first."""
     counts = FeatureCounts()
     counts.add(features)
     return counts.vocabulary()
@@ -656,7 +656,7 @@ class EpochBuilder:
         self._slices, self._due = self._work_slices(), 0
 
     def advance(self, documents: int) -> None:
-        """Read so many documents of the old epoch, up to the next end of a slice."""
+        """Read about this number of documents of the old epoch: always whole slices."""
         self._due += documents
         while self._due > 0 and not self.is_complete:
             self._due -= next(self._slices, 0)

@@ -241,8 +241,7 @@ class Guard:
             name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)
         ):
             raise Problem(
-                400,
-                "A token in an address ends up in logs; send it as a header: Authorization: Bearer TOKEN",
+                400, "A token in an address ends up in logs; send it as a header: Authorization: Bearer TOKEN"
             )
         if method not in ("GET", "HEAD"):
             is_same_origin = headers.get("origin") in (

@@ -55,14 +55,7 @@ class WindowMatches(NamedTuple):
 
     def take(self, places: slice | Integers | Booleans) -> WindowMatches:
         """Return the matches at some places."""
-        return WindowMatches(
-            self.serials[places],
-            self.similarity[places],
-            self.counts[places],
-            self.equal_texts[places],
-            self.scores[places],
-            self.vectors[places],
-        )
+        return WindowMatches._make(column[places] for column in self)
 
 
 class AheadDocument(NamedTuple):
@@ -267,12 +260,8 @@ class Judge:
         second, counts = np.ones(len(found.equal_texts)), found.counts.copy()
         scores, vectors = found.scores.copy(), np.full((len(found.equal_texts), passed.vectors.shape[1]), np.nan)
         at = differing[passed.places]
-        second[at], counts[at], scores[at], vectors[at] = (
-            passed.similarity,
-            passed.counts,
-            passed.scores,
-            passed.vectors,
-        )
+        second[at], counts[at] = passed.similarity, passed.counts
+        scores[at], vectors[at] = passed.scores, passed.vectors
         order = np.sort(np.concatenate([np.flatnonzero(found.equal_texts), at]))
         order = order[np.lexsort((found.serials[order], -second[order]))]
         return WindowMatches(found.serials, second, counts, found.equal_texts, scores, vectors).take(order)

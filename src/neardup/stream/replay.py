@@ -105,12 +105,7 @@ def _concatenate(parts: list[Any]) -> Integers:
 
 
 def _timeline(
-    column: str,
-    names: Names,
-    times: Integers,
-    sizes: Integers,
-    readable: npt.NDArray[np.bool_],
-    as_listed: bool,
+    column: str, names: Names, times: Integers, sizes: Integers, readable: npt.NDArray[np.bool_], as_listed: bool
 ) -> Timeline:
     if len(names) and not readable.any():
         raise InputError(

@@ -338,10 +338,7 @@ class ReplayReport:
             facts={name: text for name, text in fact_texts.items() if text},
         )
         sources = ReportSources(
-            documents=texts.documents,
-            leads=texts.leads,
-            evidence=texts.evidence,
-            matching_pairs=texts.matching_pairs,
+            documents=texts.documents, leads=texts.leads, evidence=texts.evidence, matching_pairs=texts.matching_pairs
         )
         return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
 
@@ -418,11 +415,7 @@ _COLUMNS = {
 
 def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of the page, for JSON."""
-    return {
-        "settings": dict(settings),
-        "hours": [hour.as_dict() for hour in hours],
-        "totals": dict(totals),
-    }
+    return {"settings": dict(settings), "hours": [hour.as_dict() for hour in hours], "totals": dict(totals)}
 
 
 def replay_page(content: Mapping[str, Any], report: Report) -> str:

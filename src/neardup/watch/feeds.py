@@ -52,15 +52,7 @@ def atom_items(data: bytes, items: Items) -> Iterator[Item]:
 
 
 def build_item(
-    element: Element,
-    where: str,
-    items: Items,
-    *,
-    key: str,
-    title: str,
-    body: str,
-    link: str,
-    times: Iterable[str],
+    element: Element, where: str, items: Items, *, key: str, title: str, body: str, link: str, times: Iterable[str]
 ) -> Iterator[Item]:
     """Yield the item with these parts, or reject it if it has no text."""
     raw = xml_bytes(element)

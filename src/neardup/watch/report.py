@@ -358,7 +358,9 @@ def _release_section(releases: Sequence[Release]) -> Html:
         for one in releases
     ]
     intro = "Items that were stopped, and that somebody let pass afterwards. They count as passed."
-    return section("released", "Released", table(["item", "by", "at (UTC)", "had been"], rows, left=4), intro=intro)
+    return section(
+        "released", "Released", table(["item", "by", "at (UTC)", "had been"], rows, text_columns=4), intro=intro
+    )
 
 
 def domain_counts(reader: StoreReader) -> DomainCounts:

@@ -39,10 +39,7 @@ class WatchSettings:
     inbox: str
     originals: str = _option("", "FOLDER", "Where originals go.", _WHERE)
     duplicates: str = _option(
-        "",
-        "FOLDER",
-        "Where duplicates go, with evidence next to each; INBOX/.neardup/duplicates by default.",
-        _WHERE,
+        "", "FOLDER", "Where duplicates go, with evidence next to each; INBOX/.neardup/duplicates by default.", _WHERE
     )
     quarantine: str = _option(
         "",
