@@ -6,7 +6,8 @@ growth     CPU time a document as the corpus grows
 memory     peak memory as a multiple of the text, with a budget and without, and whether the output is the same
 hard       copies of ten documents; texts with a shared footer; slightly different copies of one text
 first-run  the first run ever, when the kernels are compiled; the second; ``neardup --help``
-threads    one thread beside two; the serial part of each stage, and from it the time with more threads
+threads    one thread, two threads, and two processes at once, which share only the machine; the serial part of each
+           stage, and from it the time with more threads
 blog-job   exact multiset Jaccard of word 4-grams over 400,000 job adverts, for which a blog estimated eight days.
            Only 2,499 of its adverts are public: the texts of 1.5 KB mix their sentences
 goals      aims beside what is reached, here and in the results of other sections and scripts
@@ -17,9 +18,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import subprocess
 import tempfile
+import time
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from corpora import corpus, edited_copies, job_adverts, near_copies, shared_footer, ten_documents, write_corpus
@@ -28,6 +32,7 @@ from measuring import (
     NEARDUP,
     RESULTS,
     SHARED,
+    CommandFailedError,
     Run,
     Section,
     markdown_table,
@@ -152,16 +157,37 @@ def first_run_table(results: Results) -> str:
 
 
 def measure_threads(args: argparse.Namespace) -> Results:
-    """Measure corpora with one thread and with two, and the serial part of each stage."""
+    """Measure corpora with one thread, with two, and in two processes at once; and the serial part of each stage."""
     warm_up()
     names = args.corpora or (["G20k"] if args.small else ["N500k", "M1M"])
     rows = []
     for name in names:
         for count in (1, 2):
             print_progress(f"{name}, threads {count}")
-            job = [*JOB[:-2], str(count), "--force"]
-            rows.append({"corpus": name, "threads": count} | measure_dedup(corpus(name), args, job=job))
+            rows.append({"corpus": name, "threads": count} | measure_dedup(corpus(name), args, job=thread_job(count)))
+        print_progress(f"{name}, two processes of one thread")
+        rows[-1]["two_processes_wall_s"] = median(time_two_processes(corpus(name)) for _ in range(args.runs))
     return {"rows": rows}
+
+
+def thread_job(threads: int) -> list[str]:
+    """Return the options of the job with a number of threads."""
+    return [*JOB[:-2], str(threads), "--force"]
+
+
+def time_two_processes(file: Path) -> float:
+    """Return the seconds of two processes at once, each with one thread and the whole job.
+
+    They share nothing but the machine. What they take beyond the time of one process alone, two threads cannot avoid.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        commands = [[*NEARDUP, "dedup", file, "-o", Path(folder, f"{i}.parquet"), *thread_job(1)] for i in range(2)]
+        processes = [subprocess.Popen(list(map(str, command)), stderr=subprocess.DEVNULL) for command in commands]
+        codes = [process.wait() for process in processes]
+        if any(codes):
+            raise CommandFailedError(f"dedup of {file.name} failed beside itself")
+        return round(time.perf_counter() - begin, 3)
 
 
 def threads_table(results: Results) -> str:
@@ -170,7 +196,8 @@ def threads_table(results: Results) -> str:
     speedups = []
     for one, two in pairs:
         times = [row[key] for row in (one, two) for key in ("cpu_s", "wall_s")]
-        speedups.append([one["corpus"], *times, f"{one['wall_s'] / two['wall_s']:.2f}"])
+        wall, together = one["wall_s"], two["two_processes_wall_s"]
+        speedups.append([one["corpus"], *times, f"{wall / two['wall_s']:.2f}", together, f"{2 * wall / together:.2f}"])
     row = pairs[0][1]
     # The time outside the stages is the start, which one thread does.
     start = row["cpu_s"] - sum(stage["cpu_s"] for stage in row["stages"])
@@ -186,6 +213,7 @@ def threads_table(results: Results) -> str:
         seconds = serial_cpu + (total_cpu - serial_cpu) / count
         lines.append([count, f"{seconds:.1f}", f"{total_cpu / seconds:.2f}"])
     header = ["corpus", "one thread: CPU s", "wall s", "two: CPU s", "wall s", "times as fast"]
+    header += ["two processes at once: wall s", "times as much work"]
     return (
         f"{markdown_table(header, speedups)}\n\nThe stages of {row['corpus']} with two threads:\n\n"
         f"{markdown_table(['stage', 'CPU s', 'of one thread alone', 'share'], shares)}\n\n"

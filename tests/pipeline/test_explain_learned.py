@@ -195,17 +195,22 @@ def test_titles_and_times_of_a_query_are_measured() -> None:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"classifier": trained(SETS), "k": 3}, ("k 3", "the nearest", "a classifier")),
-        ({"classifier": trained(SETS), "threshold": 0.4}, ("threshold=0.4", "a classifier")),
-        ({"classifier": trained(SETS), "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
-        ({"classifier": trained(SETS), "time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
+        ({"classifier": SETS, "k": 3}, ("k 3", "the nearest", "a classifier")),
+        ({"classifier": SETS, "threshold": 0.4}, ("threshold=0.4", "a classifier")),
+        ({"classifier": SETS, "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
+        ({"classifier": SETS, "time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
         ({"title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
-        ({"classifier": trained(DATED), "time": "soon"}, ("time 'soon'", "1 and 9999", "ISO 8601")),
-        ({"classifier": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
-        ({"second_step": trained(SETS).recipe.second_step}, ("needs the classifier", "fingerprint", "there is none")),
+        ({"classifier": DATED, "time": "soon"}, ("time 'soon'", "1 and 9999", "ISO 8601")),
+        ({"classifier": DATED, "title_column": "x"}, ("no column 'x'", "id, text, title")),
+        ({"second_step": SETS}, ("needs the classifier", "fingerprint", "there is none")),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], parts: tuple[str, ...]) -> None:
+    """A classifier, and the second step of one, stand here as its measures."""
+    if "classifier" in options:
+        options = options | {"classifier": trained(options["classifier"])}
+    if "second_step" in options:
+        options = {"second_step": trained(options["second_step"]).recipe.second_step}
     with pytest.raises(RecipeError) as error:
         nd.query(TABLE, str(KNOWN.rows[0]["text"]), **options)
     assert says(error.value, *parts)

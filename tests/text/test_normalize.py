@@ -61,12 +61,16 @@ ANY = st.characters(exclude_categories=["Cs"])
 TEXTS = st.text(st.one_of(st.sampled_from(LETTERS), ANY), max_size=30) | st.one_of(
     [st.text(alphabet, max_size=20) for alphabet in ALPHABETS.values()]
 )
-CHARACTERS = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c in UNASSIGNED]
 WITH_KERNEL = [name for name in NORMALIZERS if has_kernel(name)]
 GUARD = 0xFF  # never a byte of UTF-8
 #: Whether every code point is tried in every way: ``make test-long``.
 AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 unhurried = settings(deadline=None)  # the first call compiles
+
+
+@cache
+def characters() -> list[str]:
+    return [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c in UNASSIGNED]
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -104,11 +108,11 @@ def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) 
 def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
     # A line feed composes with nothing, so one text can contain all cases; q is part of no composite.
     unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSUPPORTED
-    text = "\n".join(pattern.format(c) for c in CHARACTERS if not unsure[ord(c)])
+    text = "\n".join(pattern.format(c) for c in characters() if not unsure[ord(c)])
     want = naive_normalize(text, normalizer)
     assert kernel(text, normalizer) == want
     assert normalize(text, normalizer) == want
-    rest = [pattern.format(c) for c in CHARACTERS if unsure[ord(c)]]
+    rest = [pattern.format(c) for c in characters() if unsure[ord(c)]]
     assert len(rest) < 50
     for case in rest:
         assert all_forms(case, normalizer) == {naive_normalize(case, normalizer)}
@@ -116,13 +120,13 @@ def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_every_code_point_has_correct_offsets(normalizer: str) -> None:
-    text = "\n".join(CHARACTERS if AT_LENGTH else CHARACTERS[::7])
+    text = "\n".join(characters() if AT_LENGTH else characters()[::7])
     assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
 
 
 def test_marks_on_composing_and_decomposing_characters_equal_the_twin() -> None:
     kinds, orders = kernel_tables("words")[:2]
-    bases = [c for c in CHARACTERS if unicodedata.normalize("NFKD", c) != c]
+    bases = [c for c in characters() if unicodedata.normalize("NFKD", c) != c]
     bases = bases[::97] + sorted({first for first, _ in unicode_tables.composites()})[::3]
     clinging = np.flatnonzero(kinds & (unicode_tables.REORDERS | unicode_tables.COMPOSES))
     one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.COMPOSES else 0): chr(c) for c in clinging.tolist()}
@@ -211,7 +215,7 @@ LETTERS_OF_ABJADS = "ابتسلموىيأإآؤئءٱ\u0653\u0654\u0655\u065fﻻ
 
 @cache
 def points() -> list[str]:
-    return [c for c in CHARACTERS if is_point(c)]
+    return [c for c in characters() if is_point(c)]
 
 
 @unhurried
@@ -240,7 +244,7 @@ def test_tokens_of_pointed_text_have_correct_offsets(data: st.DataObject) -> Non
 def test_folding_a_character_never_moves_a_boundary() -> None:
     # The tables treat characters one by one, because no folded character begins with a mark that reorders.
     kinds = kernel_tables("words").kinds
-    for character in CHARACTERS:
+    for character in characters():
         if kinds[ord(character)] == unicode_tables.MAPPED:
             folded = naive_fold(character)
             assert folded
@@ -250,9 +254,9 @@ def test_folding_a_character_never_moves_a_boundary() -> None:
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
 def test_output_fits_the_stated_maximum(normalizer: str) -> None:
     # `kernel` checks the bytes behind the buffer; each ideograph needs a space on either side.
-    for start in range(0, len(CHARACTERS), 512):
-        kernel("漢".join(CHARACTERS[start : start + 512]), normalizer)
-        kernel("a".join(CHARACTERS[start : start + 512]), normalizer)
+    for start in range(0, len(characters()), 512):
+        kernel("漢".join(characters()[start : start + 512]), normalizer)
+        kernel("a".join(characters()[start : start + 512]), normalizer)
 
 
 @pytest.mark.parametrize("text", ["Été à Besançon", "Việt Nam ở", "ガギグ プ", "한국어 문서", "й ё ї́", "ভালো কৌ", "آأؤ"])
