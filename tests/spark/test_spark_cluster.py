@@ -11,21 +11,24 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from commands import neardup
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Two workers of one core; few parts, for what there is to do is little.
-CLUSTER = ["--master", "local-cluster[2,1,1024]", "--spark-conf", "spark.sql.shuffle.partitions=2"]
+#: One worker of one core; few parts, for what there is to do is little.
+CLUSTER = ["--master", "local-cluster[1,1,1024]", "--spark-conf", "spark.sql.shuffle.partitions=2"]
 
 
 def test_workers_in_other_processes_write_the_same_bytes(tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         pytest.skip("Spark is not installed")
-    given = ROOT / "examples" / "newswire.jsonl"
-    engines: dict[str, list[str]] = {"memory": [], "spark": ["--engine", "spark", *CLUSTER]}
-    for name, chosen in engines.items():
-        outputs = ["-o", f"{tmp_path / name}.jsonl", "--duplicates", f"{tmp_path / name}.csv"]
-        command = [sys.executable, "-m", "neardup", "dedup", str(given), *outputs, *chosen]
-        subprocess.run(command, check=True, capture_output=True, timeout=300)
+    newswire = str(ROOT / "examples" / "newswire.jsonl")
+    outputs = {
+        engine: ["-o", f"{tmp_path / engine}.jsonl", "--duplicates", f"{tmp_path / engine}.csv"]
+        for engine in ("memory", "spark")
+    }
+    neardup("dedup", newswire, *outputs["memory"])
+    command = [sys.executable, "-m", "neardup", "dedup", newswire, *outputs["spark"], "--engine", "spark", *CLUSTER]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     for ending in ("jsonl", "csv"):
         assert (tmp_path / f"spark.{ending}").read_bytes() == (tmp_path / f"memory.{ending}").read_bytes()
 

@@ -18,10 +18,12 @@ from test_spark_search import corpus
 import neardup
 import neardup.spark
 from neardup.classifier.domain import Domain
+from neardup.documents.records import joined_column
 from neardup.errors import InputError, OutputError, RecipeError, StoreError
 from neardup.recipe import Recipe
 from neardup.search import engines
 from neardup.spark import search
+from neardup.spark.documents import frame_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +88,7 @@ def check_as_in_memory(
         assert sorted_by(pairs, "left", "right") == sorted_by(expected[1], "left", "right")
         assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
         assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
+        assert found.summary.get("classifier") == local.summary.get("classifier")
         return found.summary
 
 
@@ -113,17 +116,25 @@ def test_clipped_containment_with_a_floor_and_another_order_is_as_in_memory(spar
     check_as_in_memory(spark, table_of(3), recipe, partitions=3, order="rank", keep="score:lowest")
 
 
-def test_a_classifier_with_titles_and_times_decides_as_in_memory(
+def test_a_classifier_decides_as_in_memory_and_refuses_another_domain(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The documents are gone through several times for all candidates.
     monkeypatch.setattr(search, "_PAIRS_PER_PASS", 60)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    summary = check_as_in_memory(
-        spark, table, "default", partitions=2, classifier=make_classifier("times"), time_column="when"
+    classifier = make_classifier("times")
+    domain = Domain.from_training(
+        np.zeros((1, len(classifier.vector))), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_)
     )
+    choices: dict[str, Any] = {"classifier": replace(classifier, domain=domain), "time_column": "when"}
+    summary = check_as_in_memory(spark, table, "default", force_domain=True, **choices)
     assert summary["search"]["candidates"] > 60
+    with pytest.raises(RecipeError) as local:
+        neardup.dedup(table.sort_by("id"), **choices)
+    with pytest.raises(RecipeError) as refused:
+        neardup.spark.run(spark.createDataFrame(table), **choices)
+    assert str(refused.value) == str(local.value)
 
 
 def test_rows_that_are_no_documents_are_rejected(spark: SparkSession) -> None:
@@ -155,13 +166,10 @@ def test_rows_that_are_no_documents_are_rejected(spark: SparkSession) -> None:
 
 
 def test_several_columns_make_one_text(spark: SparkSession) -> None:
-    copied = "a rose is a rose is a rose"
-    rows = [(1, "a rose", copied[7:]), (2, "", copied), (3, "a tulip", None), (4, None, None), (5, copied, None)]
-    frame = spark.createDataFrame(rows, "id int, title string, text string")
-    chosen: dict[str, Any] = {"text_column": ["title", "text"], "features": "words:2", "threshold": 0.9}
-    memory = neardup.dedup([dict(zip(frame.columns, row, strict=True)) for row in rows], **chosen)
-    with neardup.spark.run(frame, **chosen) as found:
-        assert sorted(row.id for row in found.kept.collect()) == memory.kept == [1, 3]
+    columns = [pa.array(["a rose", "", "a tulip", None, "x"]), pa.array(["is a rose", "y", None, None, ""])]
+    frame = spark.createDataFrame(pa.table(columns, ["title", "text"])).coalesce(1)
+    texts = frame.select(frame_text(frame, ["title", "text"]).alias("text")).toArrow()["text"]
+    assert texts.to_pylist() == joined_column(columns).to_pylist()
 
 
 def test_an_empty_frame_has_an_empty_result(spark: SparkSession) -> None:
@@ -204,21 +212,6 @@ def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pa
     with pytest.raises(StoreError) as missing:
         neardup.spark.run(frame.selectExpr("cast(id as string) id", "text"), against=index)
     assert says(missing.value, "a worker", index.path, "all workers")
-
-
-def test_a_classifier_outside_its_domain_is_refused(spark: SparkSession) -> None:
-    table = table_of(6, 80)
-    part = Domain.from_training(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
-    away = replace(make_classifier("sets"), domain=part)
-    with pytest.raises(RecipeError) as local:
-        neardup.dedup(table.sort_by("id"), classifier=away)
-    frame = spark.createDataFrame(table)
-    with pytest.raises(RecipeError) as refused:
-        neardup.spark.run(frame, classifier=away)
-    assert str(refused.value) == str(local.value)
-    forced = neardup.dedup(table.sort_by("id"), classifier=away, force_domain=True)
-    with neardup.spark.run(frame, classifier=away, force_domain=True) as found:
-        assert found.summary["classifier"] == forced.summary["classifier"]
 
 
 def test_a_frame_goes_on_from_its_stages_only_with_the_same_key(spark: SparkSession, tmp_path: Path) -> None:

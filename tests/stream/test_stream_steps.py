@@ -246,7 +246,7 @@ def test_invalid_rows_are_rejected_and_not_judged() -> None:
     documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
     assert found[:3] == documents
     offset = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
-    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == offset
+    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "rejected" and serial is None} == offset
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
     assert [row["flag"] for row in plain.batch(feature_blobs(plain.config, iter([only])), NOON)] == [NO_TEXT]
 

@@ -112,7 +112,7 @@ class DocumentSource(NamedTuple):
             return frame.repartition(self.parts, "row", "fault") if self.parts else frame
 
         frame = stages.run("documents", documents)
-        return self._replace(frame=frame, reader=None, parts=0, text_bytes=stages.bytes_of("documents"))
+        return self._replace(frame=frame, reader=None, parts=0, text_bytes=stages.report[-1]["bytes"])
 
 
 def _read_and_map(reader: Worker, worker: Worker, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -261,9 +261,7 @@ class SparkResult:
 
     def _frame(self, columns: dict[str, Any]) -> DataFrame:
         spark: SparkSession = self._digests.sparkSession
-        table = pa.table(columns)
-        schema = ", ".join(f"{name} {_spark_type(table[name].type)}" for name in table.column_names)
-        return spark.createDataFrame(table, schema)
+        return spark.createDataFrame(pa.table(columns))
 
     def close(self) -> None:
         """Remove the run's temporary stages; after that, no frame of this result can be read."""
@@ -277,12 +275,6 @@ class SparkResult:
 
     def __repr__(self) -> str:
         return f"<neardup result on Spark: {self.summary['kept']:,} kept, {self.summary['dropped']:,} dropped>"
-
-
-def _spark_type(kind: pa.DataType) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return str(from_arrow_type(kind).simpleString())
 
 
 def _without(frame: DataFrame, ids: Any, excluded: DataFrame) -> DataFrame:

@@ -284,11 +284,6 @@ class Stages:
         with spark_errors():
             return self._spark.read.parquet(f"{self.folder}/{name}").select(*columns).toArrow()
 
-    def bytes_of(self, name: str) -> int:
-        """Return the size of a stage."""
-        with spark_errors():
-            return int(self._folder.sizes(name)["bytes"])
-
     def close(self) -> None:
         """Remove a temporary folder; after that, no frame of these stages can be read."""
         if self._temporary is not None:

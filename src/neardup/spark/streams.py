@@ -114,9 +114,9 @@ def stream(
     Returns
     -------
     DataFrame
-        id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, score, evidence, serial
+        id, kind (original, exact, near, or rejected), of, similarity, time, flag, o, a, b, score, evidence, serial
         (the document's number in its group, in order of arrival), by (the group). A row without id, text or readable
-        time has the kind set-aside, and the reason in flag.
+        time has the kind rejected, and the reason in flag.
 
     Raises
     ------
@@ -425,7 +425,7 @@ _STEP = 1024
 #: Windows that a worker process keeps in memory; the least recently used one goes first.
 MAX_WINDOWS = 64
 #: The kind of a row that is no document.
-REJECTED_KIND = "set-aside"
+REJECTED_KIND = "rejected"
 #: What the state keeps of each document in the window.
 _WINDOW_SCHEMA = pa.schema(
     [("serial", pa.int64())]
