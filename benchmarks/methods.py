@@ -22,7 +22,7 @@ from measuring import SHARED, Section, markdown_table, print_progress, run_secti
 import neardup as nd
 from neardup.documents import open_corpus
 from neardup.evaluation.comparison import Comparison, SystemScores, ThresholdScores, compare
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.intervals import Figure
 from neardup.recipe import names as recipe_names
 
 DATA = SHARED / "data"

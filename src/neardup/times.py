@@ -48,7 +48,7 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 #: A description of the forms, for messages.
-FORMS = (
+TIME_FORMS = (
     "ISO 8601 such as 2019-03-21T12:30:00Z, a year, a year and month, a date of mail or RSS, or Unix seconds, milli-, "
     "micro- or nanoseconds"
 )

@@ -309,8 +309,8 @@ def test_a_file_that_is_cut_short_gives_all_records_before_the_break(tmp_path: P
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
-        assert corpus.torn_files == [TornFile(str(path), len(texts), parts.CUT_SHORT)]
-        assert dict(corpus.rejected.counts) == {parts.CUT_SHORT: 1}
+        assert corpus.torn_files == [TornFile(str(path), len(texts), parts.DAMAGED_COMPRESSION)]
+        assert dict(corpus.rejected.counts) == {parts.DAMAGED_COMPRESSION: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
         assert corpus.copy(keep, str(tmp_path / f"o{suffix}")).rows == len(texts)

@@ -55,7 +55,7 @@ class _Streamed:
         yield from (TABLE.slice(begin, 13) for begin in range(0, len(TABLE), 13))
 
 
-FORMS: list[Any] = [
+TIME_FORMS: list[Any] = [
     TEXTS,
     tuple(TEXTS),
     iter(TEXTS),
@@ -81,7 +81,7 @@ FORMS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("data", FORMS, ids=lambda data: f"{type(data).__module__}.{type(data).__name__}")
+@pytest.mark.parametrize("data", TIME_FORMS, ids=lambda data: f"{type(data).__module__}.{type(data).__name__}")
 def test_all_forms_of_data_in_memory_are_read(data: Any, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -19,8 +19,8 @@ from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of, open_corpus
 from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, select_examples
+from neardup.evaluation.intervals import Figure
 from neardup.evaluation.population import Vote, read_votes, store_votes
-from neardup.evaluation.scores import Figure
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.session import SampleQueue, Session
 from neardup.labels.store import LabelStore

@@ -19,15 +19,8 @@ from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.comparison_page import lead_sentences
-from neardup.evaluation.scores import (
-    Figure,
-    accuracy_figures,
-    f1_lead,
-    percentile_interval,
-    resample,
-    score_rows,
-    tally_pairs,
-)
+from neardup.evaluation.intervals import Figure, percentile_interval
+from neardup.evaluation.scores import accuracy_figures, f1_lead, resample, score_rows, tally_pairs
 from neardup.evaluation.systems import parse_thresholds
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
 from neardup.exploration.shared_passages import (
-    MOST_PLACES,
-    GrownPassage,
+    MAX_OCCURRENCES,
+    ExtendedPassage,
     PassageGrower,
     SharedRuns,
     fewest_texts,
@@ -35,7 +35,11 @@ def naive_runs(text: str, length: int) -> list[Run]:
 
 
 def found_in(
-    texts: Sequence[str], run: int, least: int, counting: Sequence[bool] | None = None, most_places: int = MOST_PLACES
+    texts: Sequence[str],
+    run: int,
+    least: int,
+    counting: Sequence[bool] | None = None,
+    most_places: int = MAX_OCCURRENCES,
 ) -> SharedRuns:
     """Return the shared runs of distinct texts."""
     counts = np.array([True] * len(texts) if counting is None else counting, np.bool_)
@@ -86,7 +90,7 @@ def holding(texts: Sequence[str], words: Run) -> list[int]:
 
 
 def check(
-    passages: Sequence[GrownPassage], found: SharedRuns, texts: Sequence[str], counting: Sequence[bool]
+    passages: Sequence[ExtendedPassage], found: SharedRuns, texts: Sequence[str], counting: Sequence[bool]
 ) -> set[Run]:
     """Hold passages against their texts; return the runs that they are made of."""
     runs = set()

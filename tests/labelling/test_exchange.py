@@ -12,7 +12,7 @@ from sentences import says
 
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.labelling.exchange import Exported, Imported, export, import_answers, read_answers
+from neardup.labelling.exchange import ExportResult, ImportResult, export, import_answers, read_answers
 from neardup.labelling.index import LabelIndex
 from neardup.labels.labels import read_labels
 from neardup.labels.store import Judgement, LabelStore
@@ -43,7 +43,7 @@ def fill(room: Room) -> None:
 def test_an_export_is_read_as_labels(room: Room, tmp_path: Path) -> None:
     fill(room)
     out = tmp_path / "labels.csv"
-    assert export(room.store, out) == Exported(2, 1, 1)
+    assert export(room.store, out) == ExportResult(2, 1, 1)
     assert out.read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,0,0,1,1\n"
     labels = read_labels(out, list(TEXTS))
     assert (labels.duplicates, labels.different_pairs) == (1, 1)
@@ -60,9 +60,9 @@ def test_an_export_of_each_label_is_imported_into_another_store(room: Room, tmp_
         "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
     ]
     with Room(tmp_path / "other.db") as other:
-        assert import_answers(other.index, read_answers(out)) == Imported(7, 0, 0, 0, 0)
+        assert import_answers(other.index, read_answers(out)) == ImportResult(7, 0, 0, 0, 0)
         assert other.store.labels == room.store.labels
-        assert import_answers(other.index, read_answers(out)) == Imported(0, 7, 0, 0, 0)
+        assert import_answers(other.index, read_answers(out)) == ImportResult(0, 7, 0, 0, 0)
         # Imported answers cannot be undone.
         assert other.store.undo("anna") is None
         assert other.index.check() == []
@@ -72,7 +72,7 @@ def test_an_import_keeps_stored_answers_and_counts_empty_ones(room: Room, tmp_pa
     fill(room)
     table = tmp_path / "given.tsv"
     table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\na1\tc2\t \nb1\tc2\t?\n")
-    assert import_answers(room.index, read_answers(table, labeller="anna")) == Imported(2, 1, 1, 1, empty=1)
+    assert import_answers(room.index, read_answers(table, labeller="anna")) == ImportResult(2, 1, 1, 1, empty=1)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
     assert room.store.labels["b1", "c2"] == {"anna": "unsure"}

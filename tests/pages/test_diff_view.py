@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.pages.diff import Mark, ShownDocument, compare_texts, sign_between
+from neardup.pages.diff import Mark, ShownDocument, compare_texts, separator_sign
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
 from neardup.pages.document_view import View, build_view
 from neardup.pages.html import render_macro
@@ -95,7 +95,7 @@ def test_signs_between_equal_words_count_if_they_change_a_number(left: str, righ
     view = build_view(document(left), document(right))
     found = [text for row in view.groups[0].rows for text, mark in view.pieces(row)[0] if mark == Mark.BETWEEN]
     assert found == signs
-    assert (sign_between(" -", "o", "5"), sign_between("-", "o", "5")) == ("-", "")
+    assert (separator_sign(" -", "o", "5"), separator_sign("-", "o", "5")) == ("-", "")
 
 
 def sides(view: View) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from neardup.features.store import Vectors
 from neardup.kernels.postings import is_closer
 from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
-from neardup.search.nearest import Nearest, RankedDocuments, closest_documents, matching_documents, nearest
+from neardup.search.nearest import NearestDocuments, RankedDocuments, closest_documents, matching_documents, nearest
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]
@@ -60,7 +60,7 @@ def naive_ranking(
     return [(d, counts[d]) for d in sharing]
 
 
-def rows_of(found: Nearest) -> list[tuple[int, int, Counts]]:
+def rows_of(found: NearestDocuments) -> list[tuple[int, int, Counts]]:
     columns = found.query.tolist(), found.document.tolist(), found.counts.tolist()
     return [(q, d, (o, a, b)) for q, d, (o, a, b) in zip(*columns, strict=True)]
 

@@ -15,7 +15,7 @@ from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd
-from neardup.service.app import Limits
+from neardup.service.guard import Limits
 from neardup.service.indexes import IndexOptions
 
 

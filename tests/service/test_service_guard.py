@@ -18,8 +18,8 @@ import pytest
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, Process, document, enter, problem, served
 
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.service.app import Limits, Service
-from neardup.service.guard import Tokens
+from neardup.service.app import Service
+from neardup.service.guard import Limits, Tokens
 from neardup.service.server import host_name, is_loopback
 
 #: Simultaneous connections; 10,000 in long runs.

@@ -57,7 +57,7 @@ class Twin:
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):
-            batches = list(store.held_documents(size))
+            batches = list(store.window_documents(size))
             assert all(len(found) == size for found in batches[:-1])
             assert [row for found in batches for row in found] == [
                 self.expected_row(serial) for serial in sorted(self.window_serials)

@@ -45,7 +45,7 @@ Words = npt.NDArray[np.uint64]
 def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
     """Use signatures for sets of this size and larger, with buckets that are soon full."""
     patch.setattr(window_index, "_MIN_SIGNATURE_SIZE", least)
-    patch.setattr(window_index, "first_buckets", lambda slots, signatures: 2)
+    patch.setattr(window_index, "initial_bucket_count", lambda slots, signatures: 2)
 
 
 def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:

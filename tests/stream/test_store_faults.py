@@ -81,7 +81,7 @@ def complete(store: Store) -> int:
     assert store.counts["arrived"] == number * 7
     assert store.state("batch") == (str(number - 1) if number else None)
     forgotten = max([done * 7 - 140 for done in range(49, number, 50)], default=0)
-    held = [row for found in store.held_documents() for row in found]
+    held = [row for found in store.window_documents() for row in found]
     # The kill may come between ``record`` and the following ``forget``.
     first = held[0].serial if held else 0
     assert first in {max(forgotten, 0), max(forgotten - 350, 0)}
@@ -211,7 +211,7 @@ def test_a_changed_text_or_row_is_detected_when_it_is_read(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
             connection.execute(change)
         with open_store(copy) as store, pytest.raises(StoreError, match=words):
-            list(store.held_documents())
+            list(store.window_documents())
 
 
 def test_damage_found_later_is_a_store_error(path: Path) -> None:

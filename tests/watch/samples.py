@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neardup.watch.items import items_in
+from neardup.watch.items import parse_items
 from neardup.watch.records import Item, Items
 
 RSS2 = """<?xml version="1.0" encoding="UTF-8"?>
@@ -251,7 +251,7 @@ SAMPLES: dict[str, tuple[bytes, str, list[tuple[str, str, str, float | None, str
 
 
 def read_file(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
-    found = items_in(name, data.encode() if isinstance(data, str) else data)
+    found = parse_items(name, data.encode() if isinstance(data, str) else data)
     return found, list(found.items)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import JSON_LINES, JSON_LIST, SAMPLES, item_fields, read_file
 
 from neardup.watch import kinds
-from neardup.watch.records import ENDED_EARLY
+from neardup.watch.records import TRUNCATED_FILE
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 
@@ -59,8 +59,8 @@ def test_a_text_truncated_within_a_character_has_ended_early() -> None:
         ("x.bin", b"\x89PNG\r\n\x1a\n\0\0", "UTF-8|NUL", False),
         ("x.txt", b"abc\0\0\0\0", "NUL", True),
         ("x.txt", b"abc\0def", "NUL", False),
-        ("x.jsonl", b"\0" * 50, ENDED_EARLY, True),
-        ("x.html", b"\0" * 50, ENDED_EARLY, True),
+        ("x.jsonl", b"\0" * 50, TRUNCATED_FILE, True),
+        ("x.html", b"\0" * 50, TRUNCATED_FILE, True),
         ("x.json", b'{"id": 1}', "no text", False),
         ("x.json", b'{"text": 5}', "no text", False),
         ("x.json", b'{"text": "a"} {"text": "b"}', "follows", False),

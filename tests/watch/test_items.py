@@ -12,8 +12,8 @@ from pages import needs_html, page, paragraphs
 from samples import ATOM, RSS2, SAMPLES, item_fields, read_file
 
 from neardup.errors import InputError
-from neardup.watch import xml as xmlreading
-from neardup.watch.items import items_in
+from neardup.watch import xml_parser
+from neardup.watch.items import parse_items
 from neardup.watch.kinds import KINDS, kind_of
 
 
@@ -209,12 +209,12 @@ def test_xml_1_1_and_markup_within_a_description_are_read() -> None:
 
 
 def test_a_missing_lxml_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cached in (xmlreading._etree, xmlreading._parser):
+    for cached in (xml_parser._etree, xml_parser._parser):
         cached.cache_clear()
     monkeypatch.setitem(sys.modules, "lxml", None)
     with pytest.raises(InputError, match=r"lxml.* pip install 'neardup\[watch\]' brings it"):
-        items_in("x.rss", RSS2.encode())
-    assert [one.text for one in items_in("x.txt", b"text").items] == ["text"]
+        parse_items("x.rss", RSS2.encode())
+    assert [one.text for one in parse_items("x.txt", b"text").items] == ["text"]
 
 
 ENTRIES: list[dict[str, Any]] = [

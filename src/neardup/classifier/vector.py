@@ -14,7 +14,7 @@ from neardup.errors import RecipeError
 from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.recipe.kinds import LONGEST_GRAM
+from neardup.recipe.kinds import MAX_GRAM_LENGTH
 from neardup.recipe.measures import MEASURES
 
 
@@ -313,8 +313,8 @@ def _vector_features(kind: str, number: str | None) -> str:
         return f"{kind}:{default}" if default else kind
     if not default:
         raise RecipeError(f"{kind} take no number; leave {number!r} out")
-    if not 1 <= int(number) <= LONGEST_GRAM:
-        raise RecipeError(f"{kind}: {int(number)} letters are outside 1..{LONGEST_GRAM}")
+    if not 1 <= int(number) <= MAX_GRAM_LENGTH:
+        raise RecipeError(f"{kind}: {int(number)} letters are outside 1..{MAX_GRAM_LENGTH}")
     return f"{kind}:{int(number)}"
 
 

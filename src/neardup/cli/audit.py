@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.evaluation.audit import Audit, Sample
-    from neardup.evaluation.estimates import ThresholdPoint
+    from neardup.evaluation.intervals import Figure
     from neardup.evaluation.population import Vote
-    from neardup.evaluation.scores import Figure
+    from neardup.evaluation.strata import ThresholdPoint
     from neardup.labels.store import LabelStore
 
 

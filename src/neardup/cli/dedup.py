@@ -24,7 +24,7 @@ from neardup.cli.options import (
     RunOptions,
 )
 from neardup.cli.outputs import check_outputs, write_json, written_files
-from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
+from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_outside_domain
 from neardup.cli.screen import describe_lsh, print_json, print_summary
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
@@ -184,7 +184,7 @@ def dedup(
     names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
     places = ({} if dry_run else {"kept": output}) | names
     _print_summary(result.summary, recipe, places, run_options.memory)
-    warn_if_foreign(classifier, result.summary)
+    warn_if_outside_domain(classifier, result.summary)
 
 
 def _write(

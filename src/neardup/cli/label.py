@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.evaluation.agreement import Agreement
-    from neardup.labelling.exchange import Imported
+    from neardup.labelling.exchange import ImportResult
     from neardup.labelling.queue import Pool
     from neardup.recipe import Recipe
 
@@ -292,7 +292,7 @@ def _exchange(
                 _print_agreements(found)
 
 
-def _describe_import(imported: Imported, source: str) -> str:
+def _describe_import(imported: ImportResult, source: str) -> str:
     """Return what became of the rows of an imported table."""
     counts = (
         (imported.already_stored, "there already"),

@@ -17,7 +17,7 @@ from neardup.cli.options import (
     TimeColumn,
 )
 from neardup.cli.outputs import check_outputs, written_files
-from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
+from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_outside_domain
 from neardup.cli.screen import describe_lsh, print_message, print_rows
 from neardup.errors import OutputError
 from neardup.pages.numbers import format_count
@@ -88,7 +88,7 @@ def pairs(
         print_message(lsh)
     if classifier is not None:
         print_message(f"classifier {describe_classifier(result.summary)}")
-    warn_if_foreign(classifier, result.summary)
+    warn_if_outside_domain(classifier, result.summary)
 
 
 def _write(result: Result, output: str, *, force: bool) -> None:

@@ -251,13 +251,13 @@ def replay(
     checks = {"-o": _check_table, "--originals": _check_table, "--store": check_nothing}
     check_outputs(inputs, outputs, force=force, checks=checks)
 
-    from neardup.documents import FIND_TIME, OrderColumn, open_writer
+    from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, open_writer
     from neardup.features.reading import ignore_progress
 
     with ExitStack() as stack, written_files() as written:
         if classifier is not None and classifier.vector.needs_times:
             time_column = time_column or classifier.time_column
-        column = OrderColumn(time_column, "--time-column") if time_column else FIND_TIME
+        column = OrderColumn(time_column, "--time-column") if time_column else DETECTED_TIME_COLUMN
         corpus = stack.enter_context(read_options.open(inputs, order_column=column))
         print_corpus_notes(corpus, recipe)
         announce_compilation(

@@ -185,7 +185,7 @@ def describe_cut(fingerprint: str, cut: float | None, precision: float, recall: 
     return f"{fingerprint}, {condition}: precision {precision:.3f} and recall {recall:.3f} on its training pairs"
 
 
-def warn_if_foreign(classifier: Classifier | None, summary: Mapping[str, Any]) -> None:
+def warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str, Any]) -> None:
     """Print that the documents of a run are unlike a classifier's training, if the run went on nevertheless."""
     details = summary.get("classifier")
     if classifier is None or details is None or details["outside"] is None:

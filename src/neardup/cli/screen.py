@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.documents import Corpus
-    from neardup.evaluation.scores import Figure
+    from neardup.evaluation.intervals import Figure
     from neardup.features.reading import Progress
     from neardup.recipe import Recipe
 

@@ -65,8 +65,8 @@ def serve(
     check_packages("serve", "fastapi", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:
         raise RecipeError("serve needs --store FILE, which keeps the window and all verdicts")
-    from neardup.service.app import Limits, Service
-    from neardup.service.guard import Tokens
+    from neardup.service.app import Service
+    from neardup.service.guard import Limits, Tokens
     from neardup.service.indexes import IndexOptions
 
     classifier = classifier_options.load()

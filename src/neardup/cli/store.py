@@ -65,11 +65,11 @@ def _first_second(today: bool, since: str | None) -> float:
         return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if since is None:
         return float("-inf")
-    from neardup.times import FORMS, microseconds_of
+    from neardup.times import TIME_FORMS, microseconds_of
 
     microseconds = microseconds_of(since)
     if microseconds is None:
-        raise InputError(f"--since {since!r} is not a time; give {FORMS}")
+        raise InputError(f"--since {since!r} is not a time; give {TIME_FORMS}")
     return microseconds / 1e6
 
 

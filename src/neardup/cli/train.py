@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from neardup.evaluation.scores import Figure
+    from neardup.evaluation.intervals import Figure
     from neardup.training.training import MisjudgedPair, Training
 
 #: How many misjudged pairs and how many duplicates outside the candidate rule are printed; --summary has all.

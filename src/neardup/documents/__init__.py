@@ -12,10 +12,10 @@ from neardup.documents.corpus import Corpus, Ids, corpus_of, open_corpus
 from neardup.documents.output import Writer, check_output, open_writer, write_table
 from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
 from neardup.documents.rejected import Rejected
-from neardup.documents.tables import FIND_TIME, OrderColumn, TextColumn
+from neardup.documents.tables import DETECTED_TIME_COLUMN, OrderColumn, TextColumn
 
 __all__ = [
-    "FIND_TIME",
+    "DETECTED_TIME_COLUMN",
     "Batch",
     "CopyReport",
     "Corpus",

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
-    CUT_SHORT,
+    DAMAGED_COMPRESSION,
     UNREADABLE_GROUP,
     Chunk,
     RawRecord,
@@ -289,7 +289,7 @@ def columnar_source(
         else:
             path, detail = decompress(file, codec, spool)
             opened = pa.OSFile(path)
-    damage = RecordFault(0, CUT_SHORT, 0, detail=detail) if detail else None
+    damage = RecordFault(0, DAMAGED_COMPRESSION, 0, detail=detail) if detail else None
     try:
         if kind == "parquet":
             return ColumnarSource(

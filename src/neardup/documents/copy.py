@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
-from neardup.documents.delimited import Delimited
-from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, suffixes, without_query
+from neardup.documents.delimited import DelimitedDialect
+from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, strip_query, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
@@ -82,7 +82,7 @@ def _verbatim_sources(sources: Sequence[Source], output: str) -> list[LineSource
     kind = None if output == "-" else KIND_OF_SUFFIX[suffixes(output)[0]]
     if kind in (None, "jsonl") and all(isinstance(source.dialect, JsonLines) for source in lines):
         return lines
-    dialects = [source.dialect for source in lines if isinstance(source.dialect, Delimited)]
+    dialects = [source.dialect for source in lines if isinstance(source.dialect, DelimitedDialect)]
     if kind not in (None, "csv") or len(dialects) < len(lines):
         return None
     first = dialects[0]
@@ -101,7 +101,7 @@ def _copy_lines(
     rows = 0
     with OutputFile(output) as file:
         first = sources[0].dialect
-        if isinstance(first, Delimited):
+        if isinstance(first, DelimitedDialect):
             file.write(first.header)
         for source, mask in zip(sources, masks, strict=True):
             for count, data in read_ahead(source.lines(mask)):
@@ -172,7 +172,7 @@ def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFi
         for file in source.files:
             place = _output_path(file)
             if not isinstance(source, TextFiles):
-                if not without_query(output).endswith("/"):
+                if not strip_query(output).endswith("/"):
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"

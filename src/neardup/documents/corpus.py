@@ -33,7 +33,7 @@ from neardup.documents.inputs import (
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
-    CUT_SHORT,
+    DAMAGED_COMPRESSION,
     TORN,
     UNREADABLE_FILE,
     Batch,
@@ -119,7 +119,7 @@ def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, spa
     except UnreadableFile as error:
         if is_only_input:
             raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
-        reason = CUT_SHORT if "ompressed" in str(error) else UNREADABLE_FILE
+        reason = DAMAGED_COMPRESSION if "ompressed" in str(error) else UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
         return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
 

@@ -31,12 +31,12 @@ def delimited_source(file: InputFile, codec: Codec | None) -> LineSource:
     InputError
         If it has no readable header row.
     """
-    with closing(blocks(file, codec, Delimited(",").record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, DelimitedDialect(",").record_ends, 1 << 18)) as start:
         head = next(start, None)
     if head is None or not head.data.strip():
-        return LineSource(file, codec, Delimited(","), 1, {})
+        return LineSource(file, codec, DelimitedDialect(","), 1, {})
     first_line = head.data.lstrip(b"\r\n").partition(b"\n")[0]
-    dialect = Delimited(delimiter_of(first_line, file.name))
+    dialect = DelimitedDialect(delimiter_of(first_line, file.name))
     with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
         head = next(start)
     filled = np.flatnonzero(~dialect.blank_records(head))
@@ -45,7 +45,7 @@ def delimited_source(file: InputFile, codec: Codec | None) -> LineSource:
     return LineSource(file, codec, dialect, 1, dict.fromkeys(dialect.names, pa.large_string()))
 
 
-class Delimited:
+class DelimitedDialect:
     """The dialect of delimited text."""
 
     by_lines = False

@@ -57,14 +57,14 @@ class Format:
     codec: Codec | None = None
 
 
-def without_query(name: str) -> str:
+def strip_query(name: str) -> str:
     """Return a name without the query of a URI, which says how to reach the place."""
     return name.partition("?")[0] if "://" in name else name
 
 
 def suffixes(name: str) -> tuple[str, Codec | None]:
     """Return the suffix of the format, in lower case, and the codec of a last suffix."""
-    base = without_query(name).rstrip("/").rpartition("/")[2].lower()
+    base = strip_query(name).rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -266,7 +266,7 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         relative = info.path.removeprefix(prefix)
         hidden = any(step.startswith(".") for step in relative.split("/"))
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
-            file_name = f"{without_query(name).rstrip('/')}/{relative}"
+            file_name = f"{strip_query(name).rstrip('/')}/{relative}"
             files.append(InputFile(filesystem, info.path, file_name, info.size or 0, info.mtime_ns, relative, name))
     indexes = tuple(
         file.relative.removesuffix(INDEX_MANIFEST)

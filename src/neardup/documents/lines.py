@@ -18,7 +18,7 @@ import pyarrow as pa
 from neardup.documents.inputs import Codec, InputFile
 from neardup.documents.records import (
     CUT_LINE,
-    CUT_SHORT,
+    DAMAGED_COMPRESSION,
     NOT_JSON,
     NOT_UTF8,
     OPEN_QUOTE,
@@ -150,7 +150,7 @@ class LineSource:
                 # What follows the break is unknown, so no row is counted.
                 line = block.line + block.data.count(b"\n")
                 chunk.faults.append(
-                    RecordFault(chunk.row_count, CUT_SHORT, 0, line, detail=block.damage, record=block.tail)
+                    RecordFault(chunk.row_count, DAMAGED_COMPRESSION, 0, line, detail=block.damage, record=block.tail)
                 )
             yield chunk
 

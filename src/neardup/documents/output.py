@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import json_value
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes, without_query
+from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
@@ -241,7 +241,7 @@ def is_table_name(output: str) -> bool:
 
 def is_folder_name(output: str) -> bool:
     """Return whether a name is that of a folder: it ends with a slash, or no suffix names a format."""
-    return without_query(output).endswith("/") or not is_table_name(output)
+    return strip_query(output).endswith("/") or not is_table_name(output)
 
 
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
@@ -295,7 +295,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     has_texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return without_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
+    return strip_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 
 def _check_overlap(output: str, target: str, name: str) -> None:
@@ -311,9 +311,9 @@ def _check_overlap(output: str, target: str, name: str) -> None:
 def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
     """Check that a URI can be written, as far as its filesystem tells."""
     for name in filter(is_uri, inputs):
-        if without_query(output).rstrip("/") == without_query(name).rstrip("/"):
+        if strip_query(output).rstrip("/") == strip_query(name).rstrip("/"):
             raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(without_query(name).rstrip("/") + "/"):
+        if output.startswith(strip_query(name).rstrip("/") + "/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:

@@ -305,7 +305,7 @@ BAD_ID = "id is neither a string nor a number"
 WRONG_FIELDS = "wrong number of fields"
 OPEN_QUOTE = "quote never closed"
 TOO_LONG = "longer than the largest document allowed"
-CUT_SHORT = "compressed data is cut short or damaged"
+DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
 CUT_LINE = "last line is cut short"
 UNREADABLE_GROUP = "unreadable row group"
 UNREADABLE_FILE = "unreadable file"
@@ -313,7 +313,7 @@ UNREADABLE_FILE = "unreadable file"
 REASONS = (
     BAD_ID,
     CUT_LINE,
-    CUT_SHORT,
+    DAMAGED_COMPRESSION,
     NOT_AN_OBJECT,
     NOT_A_STRING,
     NOT_JSON,
@@ -328,7 +328,7 @@ REASONS = (
 )
 """All reasons for which a reader rejects a record. The words are stable, so scripts can count them."""
 
-TORN = frozenset({CUT_LINE, CUT_SHORT, UNREADABLE_FILE, UNREADABLE_GROUP})
+TORN = frozenset({CUT_LINE, DAMAGED_COMPRESSION, UNREADABLE_FILE, UNREADABLE_GROUP})
 """Reasons that concern a file and not one record: the rest of the file is unknown."""
 
 
@@ -397,7 +397,7 @@ class RawRecord:
     record: bytes
 
 
-class HasColumns(Protocol):
+class ColumnSource(Protocol):
     """An input whose columns can be chosen."""
 
     file: InputFile
@@ -407,7 +407,7 @@ class HasColumns(Protocol):
         ...
 
 
-class Source(HasColumns, Protocol):
+class Source(ColumnSource, Protocol):
     """One input in its format, which is read in two passes.
 
     Rows are counted from the source's first. ``keep`` is a mask over them.

@@ -43,7 +43,7 @@ class Sink(Protocol):
         ...
 
 
-class Encoded(NamedTuple):
+class EncodedGroup(NamedTuple):
     """A row group as a Parquet file in memory."""
 
     file: pa.Buffer
@@ -61,7 +61,7 @@ class ParquetGroups:
         self._groups: list[Any] = []
         self._rows = 0
 
-    def encode(self, table: pa.Table | None) -> Encoded:
+    def encode(self, table: pa.Table | None) -> EncodedGroup:
         """Return a table as a row group; None for a file without row groups."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
@@ -70,9 +70,9 @@ class ParquetGroups:
         file = sink.getvalue()
         whole = memoryview(file).cast("B")
         begin = len(whole) - _END - int.from_bytes(whole[-_END : -len(_MAGIC)], "little")
-        return Encoded(file, _Reader(whole[begin:-_END]).struct(), begin)
+        return EncodedGroup(file, _Reader(whole[begin:-_END]).struct(), begin)
 
-    def append(self, encoded: Encoded) -> None:
+    def append(self, encoded: EncodedGroup) -> None:
         """Write a row group."""
         if not self._footer:
             self._file.write(_MAGIC)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from neardup.documents.inputs import one_line
-from neardup.documents.records import HasColumns, ReadOptions, is_id_type, is_text_type
+from neardup.documents.records import ColumnSource, ReadOptions, is_id_type, is_text_type
 from neardup.errors import InputError, option
 
 TEXT, SPLIT = "text", "split"
@@ -166,7 +166,7 @@ TIME_NAMES = (
     "modified",
 )
 #: As the order column: the column of times, detected by its name.
-FIND_TIME = "<the column of times>"
+DETECTED_TIME_COLUMN = "<the column of times>"
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
@@ -186,7 +186,7 @@ class OrderColumn(str):
 TextColumn = str | Sequence[str] | None
 
 
-def _named_texts(sources: Sequence[HasColumns], text: str | Sequence[str]) -> list[str]:
+def _named_texts(sources: Sequence[ColumnSource], text: str | Sequence[str]) -> list[str]:
     """Return the names of the columns of texts; a name with commas that an input has is one column."""
     if not isinstance(text, str):
         names = list(text)
@@ -203,7 +203,7 @@ def _named_texts(sources: Sequence[HasColumns], text: str | Sequence[str]) -> li
 
 
 def choose_columns(
-    sources: Sequence[HasColumns],
+    sources: Sequence[ColumnSource],
     text: TextColumn,
     key: str | None,
     order: str | None,
@@ -229,7 +229,7 @@ def choose_columns(
         key = _obvious(sources, ID_NAMES, is_id_type, names)
     elif key:
         require_column(sources, key, option("--id-column"), is_id_type, "ids must be strings or integers")
-    if order == FIND_TIME:
+    if order == DETECTED_TIME_COLUMN:
         order = _obvious_time(sources)
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
@@ -237,7 +237,7 @@ def choose_columns(
     return ReadOptions(names[0], key or None, str(order) if order else None, max_document, more_texts=tuple(names[1:]))
 
 
-def _listed_columns(source: HasColumns) -> str:
+def _listed_columns(source: ColumnSource) -> str:
     columns = list(source.columns().items())
     listed = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_MAX_LISTED]]
     rest = [f"and {len(columns) - _MAX_LISTED} more"] if len(columns) > _MAX_LISTED else []
@@ -245,7 +245,7 @@ def _listed_columns(source: HasColumns) -> str:
 
 
 def require_column(
-    sources: Sequence[HasColumns], name: str, option: str, accepts: Callable[[pa.DataType], bool], rule: str
+    sources: Sequence[ColumnSource], name: str, option: str, accepts: Callable[[pa.DataType], bool], rule: str
 ) -> None:
     """Raise InputError if an input lacks a column, or the column has an unsuitable type."""
     for source in sources:
@@ -262,7 +262,7 @@ def require_column(
 
 
 def _obvious(
-    sources: Sequence[HasColumns],
+    sources: Sequence[ColumnSource],
     candidates: Sequence[str],
     accepts: Callable[[pa.DataType], bool],
     excluded: Sequence[str] = (),
@@ -275,11 +275,11 @@ def _obvious(
     return None
 
 
-def _is_everywhere(sources: Sequence[HasColumns], name: str, accepts: Callable[[pa.DataType], bool]) -> bool:
+def _is_everywhere(sources: Sequence[ColumnSource], name: str, accepts: Callable[[pa.DataType], bool]) -> bool:
     return all(name in source.columns() and accepts(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[HasColumns]) -> str:
+def _obvious_text(sources: Sequence[ColumnSource]) -> str:
     name = _obvious(sources, TEXT_NAMES, is_text_type)
     if name is not None:
         return name
@@ -293,7 +293,7 @@ def _obvious_text(sources: Sequence[HasColumns]) -> str:
     )
 
 
-def _obvious_time(sources: Sequence[HasColumns]) -> str:
+def _obvious_time(sources: Sequence[ColumnSource]) -> str:
     name = _obvious(sources, TIME_NAMES, lambda kind: True)
     if name is not None:
         return name

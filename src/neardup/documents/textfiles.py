@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.documents.columnar import TARGET_BYTES, fit_table
 from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
 from neardup.documents.records import (
-    CUT_SHORT,
+    DAMAGED_COMPRESSION,
     NOT_UTF8,
     Chunk,
     RawRecord,
@@ -86,7 +86,7 @@ def _chunk_of(files: list[InputFile], options: ReadOptions) -> Chunk:
         text = _in_utf8(file, content)
         fault = invalid_utf8_offset(text)
         if damage:
-            faults.append(RecordFault(row, CUT_SHORT, detail=damage, record=content))
+            faults.append(RecordFault(row, DAMAGED_COMPRESSION, detail=damage, record=content))
         elif fault >= 0:
             faults.append(RecordFault(row, NOT_UTF8, detail=f"byte {fault}", record=content))
         else:

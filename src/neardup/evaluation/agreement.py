@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from neardup.evaluation.scores import Z
+from neardup.evaluation.intervals import Z
 from neardup.labels.store import DIFFERENT, SAME
 
 

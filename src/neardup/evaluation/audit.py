@@ -15,15 +15,7 @@ from neardup.documents import Corpus
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.evaluation.audit_result import AuditResult, Example, Examples, StratumResult
-from neardup.evaluation.estimates import (
-    StratumCounts,
-    allocate,
-    duplicate_figure,
-    estimate_duplicates,
-    precision_figure,
-    stratify,
-    threshold_points,
-)
+from neardup.evaluation.intervals import StratumCounts, duplicate_figure, estimate_duplicates, precision_figure
 from neardup.evaluation.population import (
     ID_COLUMNS,
     LABEL_COLUMN,
@@ -35,6 +27,7 @@ from neardup.evaluation.population import (
     recipe_population,
     resolve_votes,
 )
+from neardup.evaluation.strata import allocate, stratify, threshold_points
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
 from neardup.kernels import Integers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from neardup.evaluation.audit_result import AuditResult, Example, Examples
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.intervals import Figure
 from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
     Html,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.evaluation.estimates import ThresholdPoint
+from neardup.evaluation.intervals import Figure
 from neardup.evaluation.population import Scale
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.strata import ThresholdPoint
 from neardup.pages.diff import ShownDocument
 from neardup.version import __version__
 

@@ -18,19 +18,8 @@ from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
-from neardup.evaluation.scores import (
-    MIN_GROUPS,
-    RESAMPLES,
-    Figure,
-    Resamples,
-    Tally,
-    accuracy_figures,
-    f1_lead,
-    record_dict,
-    resample,
-    score_rows,
-    tally_pairs,
-)
+from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, record_dict
+from neardup.evaluation.scores import Resamples, Tally, accuracy_figures, f1_lead, resample, score_rows, tally_pairs
 from neardup.evaluation.systems import (
     FEW_DOCUMENTS,
     USUAL_THRESHOLDS,

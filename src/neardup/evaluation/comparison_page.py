@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.evaluation.scores import MIN_GROUPS
+from neardup.evaluation.intervals import MIN_GROUPS
 from neardup.pages.charts import COLOURS, FAINT_COLOUR, SHAPES, color_scale, finish_chart, hover_marks, tooltips
 from neardup.pages.html import (
     Chart,

@@ -19,7 +19,7 @@ import numpy as np
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, parse_candidate_rule
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
-from neardup.evaluation.estimates import ThresholdDirections, label_deviations
+from neardup.evaluation.strata import ThresholdDirections, label_deviations
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, load_labels

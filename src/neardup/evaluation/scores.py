@@ -10,41 +10,14 @@ group are not independent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.evaluation.intervals import RESAMPLES, Figure, bootstrap_sums, make_figure, percentile_interval, ratio
 from neardup.keep.pairs import PairArrays
 from neardup.kernels import Floats, Integers
 from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, Labels
-
-#: Bootstrap draws.
-RESAMPLES = 2000
-#: Counts that are drawn at a time, which bounds the memory.
-_CELLS_PER_STEP = 1 << 22
-#: The labels cannot distinguish two recipes that differ in fewer groups.
-MIN_GROUPS = 6
-#: The share of the bootstrap draws inside an interval.
-CONFIDENCE = 0.95
-#: Half the width of an interval with this confidence, in standard errors.
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-
-class Figure(NamedTuple):
-    """A figure with its interval; None where it is undefined, such as the precision of no pairs."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def record_dict(record: Any) -> dict[str, Any]:
-    """Return a record and the records in it as dictionaries, ready for JSON."""
-    return {
-        name: record_dict(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()
-    }
 
 
 class Scores(NamedTuple):
@@ -191,29 +164,6 @@ def _draw_sums(table: Integers, total: int, count: int, seed: int) -> tuple[Floa
     return bootstrap_sums(kinds, shares, total, count, seed), kinds, group_counts
 
 
-def bootstrap_sums(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
-    """Return the sums of counts over draws of groups with replacement: float64[count, r].
-
-    Parameters
-    ----------
-    kinds : int64[r, k]
-        The r counts of a group of each kind.
-    shares : float64[k] or float64[k + 1]
-        The share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
-    groups : int
-        The number of groups, and of groups in each draw.
-    count, seed : int
-        The number of draws, and their random seed.
-    """
-    random = np.random.default_rng(seed)
-    sums = np.empty((count, len(kinds)))
-    step = max(_CELLS_PER_STEP // max(len(shares), 1), 1)
-    for begin in range(0, count, step):
-        draws = random.multinomial(groups, shares, size=min(step, count - begin))[:, : kinds.shape[1]]
-        sums[begin : begin + step] = draws.astype(np.float64) @ kinds.T.astype(np.float64)
-    return sums
-
-
 def _counts_by_group(tally: Tally, cells: str, active: Integers) -> Integers:
     level, group, count = getattr(tally, cells)
     table = np.zeros((len(tally.unlabelled), len(active)), np.int64)
@@ -252,25 +202,3 @@ def f1_lead(draws: Resamples, better: int, other: int) -> tuple[float | None, fl
     half = draws.correct.shape[1]
     differs = (draws.kinds[[better, half + better]] != draws.kinds[[other, half + other]]).any(axis=0)
     return low, high, int(draws.group_counts[differs].sum())
-
-
-def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
-    """Return the percentiles that enclose the central 95% of the finite values; None if no value is finite."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return None, None
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(finite, [tail, 100 - tail])
-    return float(low), float(high)
-
-
-def make_figure(value: float, drawn: Floats) -> Figure:
-    """Return a figure from its value and the values in the draws; undefined if the value is not finite."""
-    return Figure(float(value), *percentile_interval(drawn)) if np.isfinite(value) else Figure(None, None, None)
-
-
-def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Floats:
-    """Return part / whole, nan where the whole is 0."""
-    result = np.full(np.shape(part), np.nan)
-    np.divide(part, whole, out=result, where=whole != 0)
-    return result

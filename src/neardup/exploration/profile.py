@@ -16,7 +16,7 @@ from neardup.exploration.sample import Sample, Survey
 from neardup.exploration.shared_passages import (
     RUN,
     Boilerplate,
-    GrownPassage,
+    ExtendedPassage,
     Passage,
     PassageGrower,
     fewest_texts,
@@ -463,7 +463,7 @@ def profile_corpus(
     )
 
 
-def _holders(one: GrownPassage, counting: Bools) -> list[int]:
+def _holders(one: ExtendedPassage, counting: Bools) -> list[int]:
     """Return the first counted documents that contain a passage."""
     return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 

@@ -33,7 +33,7 @@ _LARGEST_COUNT = 127
 _FEWEST_BITS, _MOST_BITS, _MEMORY_SHARE = 16, 28, 8
 _BYTES_PER_WORD = 5
 #: The most places to keep, of 24 bytes each. With more, the minimum count is raised.
-MOST_PLACES = 1 << 25
+MAX_OCCURRENCES = 1 << 25
 
 
 class SharedRuns(NamedTuple):
@@ -72,7 +72,7 @@ def shared_runs(
     threads: int = 1,
     memory: int | None = None,
     report: Progress | None = None,
-    most_places: int = MOST_PLACES,
+    most_places: int = MAX_OCCURRENCES,
 ) -> SharedRuns:
     """Find the runs of ``run`` words that occur in at least ``least`` texts.
 
@@ -217,7 +217,7 @@ _NEW_SHARE = 0.5
 #: A run that occurs in this many times as many texts belongs to another passage.
 _FREQUENCY_STEP = 1.5
 #: The most runs to grow passages from.
-MOST_GROWN = 5_000
+MAX_EXTENDED_PASSAGES = 5_000
 #: Closing characters right after the last word.
 _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
@@ -262,7 +262,7 @@ class Boilerplate:
     complete: bool = True
 
 
-class GrownPassage(NamedTuple):
+class ExtendedPassage(NamedTuple):
     """A passage grown from a shared run."""
 
     words: int
@@ -311,13 +311,13 @@ class PassageGrower:
         # For each run the one that always follows it, and the one that always precedes it.
         self._fixed_neighbours = {step: self._neighbours(step) for step in (1, -1)}
 
-    def passages(self, most: int = MOST_GROWN) -> tuple[list[GrownPassage], bool]:
+    def passages(self, most: int = MAX_EXTENDED_PASSAGES) -> tuple[list[ExtendedPassage], bool]:
         """Return the passages, those that fill most first, and whether the list is complete.
 
         They are grown from at most ``most`` runs, the most promising first.
         """
         used = np.zeros(len(self._found.often), np.bool_)
-        grown: list[GrownPassage] = []
+        grown: list[ExtendedPassage] = []
         taken = 0
         for seed in self._seeds().tolist():
             if used[seed]:
@@ -333,7 +333,7 @@ class PassageGrower:
                 at = grew.at + grew.before if len(chain) == len(grew.chain) else self._chain_places(chain)
                 texts, first = np.unique(self._found.texts[at], return_index=True)
                 words, often = len(chain) + self._found.run - 1, int(self._counting[texts].sum())
-                grown.append(GrownPassage(words, often, texts, self._found.places[at[first]]))
+                grown.append(ExtendedPassage(words, often, texts, self._found.places[at[first]]))
         grown.sort(key=lambda one: (-one.often * one.words, int(one.texts[0]), int(one.places[0])))
         return grown, bool(used.all())
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import FIND_TIME, OrderColumn, join_order
+from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, join_order
 from neardup.errors import RecipeError, option
 from neardup.recipe import KEEP_ORDERS, Recipe
-from neardup.times import FORMS, times_of
+from neardup.times import TIME_FORMS, times_of
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -91,10 +91,10 @@ def parse_preference(preference: str | tuple[str, Sequence[str]] | None) -> Pref
 def order_column(recipe: Recipe, time_column: str | None) -> str | None:
     """Return the column that determines the keep order, None if there is none.
 
-    For ``newest`` and ``oldest`` it is the time column, FIND_TIME if none is named.
+    For ``newest`` and ``oldest`` it is the time column, DETECTED_TIME_COLUMN if none is named.
     """
     if is_by_time(recipe.keep):
-        return OrderColumn(time_column, option("--time-column")) if time_column else FIND_TIME
+        return OrderColumn(time_column, option("--time-column")) if time_column else DETECTED_TIME_COLUMN
     if recipe.keep in KEEP_ORDERS:
         return None
     keep = f"{option('--keep')} (which takes {', '.join(KEEP_ORDERS)} or a column)"
@@ -152,7 +152,7 @@ def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
     if is_by_time(keep):
         return RecipeError(
             f"keep {keep!r}: no document has a readable time in {where}; keep 'first', or name a time column of dates, "
-            f"timestamps, or {FORMS}"
+            f"timestamps, or {TIME_FORMS}"
         )
     return RecipeError(f"keep {keep!r}: no document has a usable value in {where}; keep 'first' or name another")
 

@@ -29,13 +29,13 @@ _DICE_FACTOR = uint64(0x9E6C63D0876A9A47)
 #: The order of features: the count in the upper bits, the feature in the lower ones.
 _COUNT_SHIFT = uint64(56)
 #: How many features ahead slots are prefetched.
-AHEAD = 64
+PREFETCH_DISTANCE = 64
 
 
 @inner_kernel
 def _prefetch_slots(address, size, shift, base):
     """Prefetch the slots of a set's first features: waiting for memory is most of the cost of a feature."""
-    for i in range(min(size, AHEAD)):
+    for i in range(min(size, PREFETCH_DISTANCE)):
         prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
 
 
@@ -59,8 +59,8 @@ def count_features(addresses, sizes, members, shift, counts):
         address = addresses[d]
         size = sizes[d]
         for i in range(size):
-            if i + AHEAD < size:
-                prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
+            if i + PREFETCH_DISTANCE < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + PREFETCH_DISTANCE))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
             counts[slot] = increment_count(counts[slot], feature, d)
@@ -246,8 +246,8 @@ def write_prefixes(addresses, sizes, members, shift, counts, rule, results):
         if m + 1 < members.shape[0]:
             _prefetch_slots(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
         for i in range(size):
-            if i + AHEAD < size:
-                prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
+            if i + PREFETCH_DISTANCE < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + PREFETCH_DISTANCE))) >> shift))
             set_counts[i] = counts[int64(load_u64(address + uint64(8 * i)) >> shift)]
         at = _write_prefix(m, address, size, set_counts, ties_buffer, rule, results, at)
 

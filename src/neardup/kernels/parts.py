@@ -12,7 +12,7 @@ from numba import int32, int64, njit, uint8, uint32, uint64
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import required_overlap
 from neardup.kernels.compilation import kernel
-from neardup.kernels.counts import AHEAD, increment_count
+from neardup.kernels.counts import PREFETCH_DISTANCE, increment_count
 from neardup.kernels.prefixes import (
     LAST_POSITION,
     LOW_BITS,
@@ -82,7 +82,7 @@ def count_slots(slots, lengths, included, first, counts):
         end = at + int64(lengths[d])
         if included[d]:
             for i in range(at, end):
-                prefetch(base + uint64(slots[min(i + AHEAD, last)]))
+                prefetch(base + uint64(slots[min(i + PREFETCH_DISTANCE, last)]))
                 counts[slots[i]] = increment_count(counts[slots[i]], uint64(slots[i]), first + d)
         at = end
 
@@ -100,7 +100,7 @@ def record_slots(slots, lengths, included, slot_bits):
         end = at + int64(lengths[d])
         if included[d]:
             for i in range(at, end):
-                prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
+                prefetch(base + uint64(8) * uint64(slots[min(i + PREFETCH_DISTANCE, last)] >> uint32(5)))
                 word, first = int64(slots[i] >> uint32(5)), uint64(1) << (uint64(2) * uint64(slots[i] & uint32(31)))
                 slot_bits[word] |= first | ((slot_bits[word] & first) << uint64(1))
         at = end
@@ -115,7 +115,7 @@ def count_unshared(slots, lengths, slot_bits, unshared):
     for d in range(lengths.shape[0]):
         found = int32(0)
         for i in range(at, at + int64(lengths[d])):
-            prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
+            prefetch(base + uint64(8) * uint64(slots[min(i + PREFETCH_DISTANCE, last)] >> uint32(5)))
             word, upper = int64(slots[i] >> uint32(5)), uint64(2) * uint64(slots[i] & uint32(31)) + uint64(1)
             found += int32(~(slot_bits[word] >> upper) & uint64(1))
         unshared[d] += found
@@ -145,7 +145,7 @@ def copy_counted_slots(slots, lengths, chosen, counts, unshared, out):
         end = at + int64(lengths[d])
         if chosen[d]:
             for i in range(at, end):
-                prefetch(base + uint64(slots[min(i + AHEAD, last)]))
+                prefetch(base + uint64(slots[min(i + PREFETCH_DISTANCE, last)]))
                 count = counts[slots[i]]
                 unshared[d] += int32(count < uint8(2))
                 out[written] = slots[i] | (_six_bit_count(count) << uint32(SLOT_BITS))

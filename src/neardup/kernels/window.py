@@ -193,13 +193,13 @@ def pack_layout(unranked, wide):
 
 
 @njit(inline="always")
-def unranked_of(shape):
+def unranked_features(shape):
     """Return the number of unranked features from a packed layout."""
     return shape & ((int64(1) << _LAYOUT_SHIFT) - 1)
 
 
 @njit(inline="always")
-def wide_ranks_of(shape):
+def wide_ranks(shape):
     """Return the number of wide ranks from a packed layout."""
     return shape >> _LAYOUT_SHIFT
 
@@ -679,7 +679,7 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, required
     count = int64(0)
     i = int64(0)
     k = int64(0)
-    other_unranked = unranked_of(record[LAYOUT])
+    other_unranked = unranked_features(record[LAYOUT])
     while i < unranked and k < other_unranked:
         other_feature = load_u64(pointer + uint64(8 * k))
         feature = order[i]
@@ -689,7 +689,7 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, required
     if order.shape[0] == unranked:
         return count
     pointer += uint64(8 * other_unranked)
-    wide = wide_ranks_of(record[LAYOUT])
+    wide = wide_ranks(record[LAYOUT])
     n_narrow = record[SIZE] - other_unranked - wide
     for k in range(wide):
         count += flags[load_u32(pointer + uint64(4 * k))]
@@ -1064,13 +1064,13 @@ def read_features(first, last, index, feature_of_rank, heads, features):
     for d in range(first, last):
         record = index.records[d & mask]
         heads[d - first] = at
-        size, unranked = record[SIZE], unranked_of(record[LAYOUT])
+        size, unranked = record[SIZE], unranked_features(record[LAYOUT])
         if features.shape[0] > 0 and size > 0:
             pointer = pointer_to(index.bases, record[ADDRESS])
             for k in range(unranked):
                 features[at + k] = load_u64(pointer + uint64(8 * k))
             pointer += uint64(8 * unranked)
-            wide = wide_ranks_of(record[LAYOUT])
+            wide = wide_ranks(record[LAYOUT])
             for k in range(wide):
                 features[at + unranked + k] = feature_of_rank[load_u32(pointer + uint64(4 * k))]
             pointer += uint64(4 * wide)

@@ -31,7 +31,7 @@ from neardup.labels.table import LabelTable
 IMPORTED = "imported"
 
 
-class Exported(NamedTuple):
+class ExportResult(NamedTuple):
     """The result of an export: rows written, pairs left out because all are unsure, and pairs left out as ties."""
 
     rows: int
@@ -39,7 +39,7 @@ class Exported(NamedTuple):
     ties: int
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """The result of an import, in rows of the table."""
 
     added: int
@@ -53,7 +53,7 @@ class Imported(NamedTuple):
     empty: int
 
 
-def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
+def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> ExportResult:
     """Write the labels of a store as CSV, sorted by ids.
 
     With ``each``, there is a row for each pair and labeller, with time and reason; else one for each pair with the
@@ -66,7 +66,7 @@ def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = Fa
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(table)
     write_file(os.fspath(output), out.getvalue().encode())
-    return Exported(len(table) - 1, unsure, len(undecided) - unsure)
+    return ExportResult(len(table) - 1, unsure, len(undecided) - unsure)
 
 
 def _pairs(labels: Any) -> list[Sequence[Any]]:
@@ -121,7 +121,7 @@ def read_answers(source: str | os.PathLike[str], *, labeller: str | None = None)
     return Answers(table.name, rows, pairs.unanswered)
 
 
-def import_answers(index: LabelIndex, answers: Answers) -> Imported:
+def import_answers(index: LabelIndex, answers: Answers) -> ImportResult:
     """Write answers to the store of an index; an existing answer of a labeller is not overwritten."""
     reader, labels = index.reader, index.store.labels
     reader.find(name for pair, _, _ in answers.rows for name in pair)
@@ -141,7 +141,7 @@ def import_answers(index: LabelIndex, answers: Answers) -> Imported:
         checksums = {reader.id(at): reader.text_checksum(at) for at in positions}
         new.append(Judgement(pair, name, answer, IMPORTED, checksums=(checksums[pair[0]], checksums[pair[1]])))
     index.store.record(new)
-    return Imported(len(new), equal, kept, unknown, answers.empty)
+    return ImportResult(len(new), equal, kept, unknown, answers.empty)
 
 
 def _pair(table: LabelTable, row: int, columns: tuple[str, str]) -> IdPair:

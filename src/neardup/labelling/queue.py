@@ -16,7 +16,7 @@ from neardup.classifier.records import Records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import InputError
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.intervals import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers

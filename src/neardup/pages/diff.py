@@ -44,7 +44,7 @@ def text_direction(text: str) -> str:
     return "rtl" if right > left else "ltr" if left else "auto"
 
 
-def sign_between(gap: str, before: str, after: str) -> str:
+def separator_sign(gap: str, before: str, after: str) -> str:
     """Return what between two characters has a meaning: not style, but a minus, a currency or a decimal point."""
     if before.isdigit() and after.isdigit() and not any(map(str.isspace, gap)):
         return gap

@@ -12,7 +12,7 @@ from neardup.pages.diff import (
     Mark,
     ShownDocument,
     compare_texts,
-    sign_between,
+    separator_sign,
     text_direction,
 )
 from neardup.text.normalize import Token
@@ -214,7 +214,7 @@ def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
             if gaps[0] == gaps[1]:
                 continue
             neighbours = (left.words[p - 1].text[-1:], left.words[p].text[:1])
-            if sign_between(gaps[0], *neighbours) != sign_between(gaps[1], *neighbours):
+            if separator_sign(gaps[0], *neighbours) != separator_sign(gaps[1], *neighbours):
                 left.between.add(p)
                 right.between.add(q)
 

@@ -25,7 +25,7 @@ from neardup.pipeline.query import (
 )
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
-from neardup.search.nearest import Nearest, nearest
+from neardup.search.nearest import NearestDocuments, nearest
 
 Integers = npt.NDArray[np.int64]
 
@@ -53,7 +53,9 @@ class Neighbors(Table):
         Cost of each stage.
     """
 
-    def __init__(self, names: Names, found: Nearest, documents: int, query_count: int, stages: list[Stage]) -> None:
+    def __init__(
+        self, names: Names, found: NearestDocuments, documents: int, query_count: int, stages: list[Stage]
+    ) -> None:
         self._names, self._found = names, found
         self.documents, self.query_count, self.stages = documents, query_count, stages
         query = found.query

@@ -30,7 +30,7 @@ from neardup.search.matches import Matches, Similar
 from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
 from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
-from neardup.times import FORMS, microseconds_of
+from neardup.times import TIME_FORMS, microseconds_of
 
 Integers = npt.NDArray[np.int64]
 
@@ -184,7 +184,7 @@ def check_query_document(
         if value is not None and not compares[field]:
             raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
     if document.time is not None and microseconds_of(document.time) is None:
-        raise RecipeError(f"time {quoted(document.time)} is not a time between the years 1 and 9999; give {FORMS}")
+        raise RecipeError(f"time {quoted(document.time)} is not a time between the years 1 and 9999; give {TIME_FORMS}")
 
 
 def apply_classifier(

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 from neardup.errors import RecipeError, suggestion
 
 #: The longest n-gram and q-gram; longer ones would only match whole texts.
-LONGEST_GRAM = 100
+MAX_GRAM_LENGTH = 100
 #: The maximum number of minima of a sketch.
-MOST_MINIMA = 4096
+MAX_MINIMA = 4096
 Unit = Literal["sentence", "clause"]
 ALGORITHMS = ("md5", "sha1", "sha256")
 
@@ -22,7 +22,7 @@ class Number(NamedTuple):
     letter: str
     default: int
     low: int = 1
-    high: int = LONGEST_GRAM
+    high: int = MAX_GRAM_LENGTH
 
 
 class FeatureKind(NamedTuple):
@@ -132,13 +132,13 @@ SIGNATURE_KINDS = {
         "the minima of K hash functions (fast similarity sketching)",
         "Broder 1997; Dahlgaard, Knudsen & Thorup, FOCS 2017",
         "overlap",
-        (Number("K", 128, high=MOST_MINIMA),),
+        (Number("K", 128, high=MAX_MINIMA),),
     ),
     "sketch": SignatureKind(
         "the minima of K functions (a x + b) mod p, p the prime closest to the number of features",
         "Cornell INFO 4300, 2012",
         "overlap",
-        (Number("K", 25, high=MOST_MINIMA),),
+        (Number("K", 25, high=MAX_MINIMA),),
     ),
     "supershingle": SignatureKind(
         "hashes of S groups of G minima each",

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from neardup.errors import RecipeError, option
 from neardup.recipe.kinds import (
     FEATURE_KINDS,
-    MOST_MINIMA,
+    MAX_MINIMA,
     NORMALIZER_NAMES,
     SIGNATURE_KINDS,
     Clip,
@@ -379,7 +379,7 @@ class Recipe:
         "search",
         "NUMBER",
         "Raising it allows longer rows, so fewer candidates.",
-        bounds=(1, MOST_MINIMA),
+        bounds=(1, MAX_MINIMA),
     )
     seed: int = _field(
         1,

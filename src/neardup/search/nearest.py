@@ -55,7 +55,7 @@ _MAX_SQUARE = 2.0**61
 _MAX_DOCUMENTS = (1 << 31) - 1
 
 
-class Nearest(NamedTuple):
+class NearestDocuments(NamedTuple):
     """Queries and the documents nearest to them.
 
     Attributes
@@ -84,7 +84,7 @@ def nearest(
     excluded: Mask | None = None,
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Nearest:
+) -> NearestDocuments:
     """Find the k documents most similar to each query, exactly; ties in input order.
 
     Parameters
@@ -129,7 +129,7 @@ def nearest(
         progress(int(part[-1, 0]) + 1 if len(part) else 0, len(queries))
     progress(len(queries), len(queries))
     rows = np.concatenate(found)
-    return Nearest(queries[rows[:, 0]], rows[:, 1], rows[:, 2:], similarities(measure, rows[:, 2:], unit))
+    return NearestDocuments(queries[rows[:, 0]], rows[:, 1], rows[:, 2:], similarities(measure, rows[:, 2:], unit))
 
 
 def allowed_documents(vectors: Vectors, excluded: Mask | None) -> Mask:
@@ -265,7 +265,7 @@ def document_values(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:
 
 
 class RankedDocuments(NamedTuple):
-    """Documents that one text matches, or the nearest to it, the nearest first: as in ``Nearest``, without queries."""
+    """Documents that one text matches, or the nearest to it, the nearest first; columns as of ``NearestDocuments``."""
 
     document: Integers
     counts: Integers

@@ -79,7 +79,7 @@ class WeightedPairs(NamedTuple):
     statistics: dict[str, int]
 
 
-def reaches_exactly(measure: str, o: int, a: int, b: int, threshold: Fraction) -> bool:
+def meets_threshold_exactly(measure: str, o: int, a: int, b: int, threshold: Fraction) -> bool:
     """Return whether o, a and b reach a threshold (euclidean: stay within a squared distance), exactly."""
     return o >= 1 and measure_of(measure).reaches(o, a, b, threshold)
 
@@ -308,7 +308,7 @@ class _Join:
         for i in np.flatnonzero(~matches):
             earlier, later, o = map(int, written[i, :3])
             a, b = int(self.sizes[earlier]), int(self.sizes[later])
-            matches[i] = reaches_exactly(self.measure, o, a, b, self.threshold)
+            matches[i] = meets_threshold_exactly(self.measure, o, a, b, self.threshold)
         return written[matches, :3]
 
     def _scratch(self) -> Scratch:

@@ -233,12 +233,12 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
-def new_salt() -> np.uint64:
+def random_salt() -> np.uint64:
     """Return a secret odd number: it determines which features share a cell, and changes no result."""
     return np.uint64(secrets.randbits(64) | 1)
 
 
-def no_buckets() -> npt.NDArray[np.uint32]:
+def empty_buckets() -> npt.NDArray[np.uint32]:
     """Return the bucket table of an index without signatures."""
     return np.zeros(BUCKET_WORDS, np.uint32)
 
@@ -263,7 +263,7 @@ def set_growth_limit(lists: WindowIndex, dropped: int) -> None:
     lists.counters[MAX_SIGNATURES] = limit
 
 
-def first_buckets(slots: int, signatures: int) -> int:
+def initial_bucket_count(slots: int, signatures: int) -> int:
     """Return the first number of buckets of an epoch, given the slots of its lists and the signatures to expect."""
     buckets = signatures // _ENTRIES_PER_BUCKET
     return max(slots >> 5, 1 << buckets.bit_length(), 2)
@@ -362,10 +362,10 @@ class Epoch:
             counters,
             _CLASSES,
             plan,
-            new_salt() if salt is None else salt,
-            no_buckets(),
+            random_salt() if salt is None else salt,
+            empty_buckets(),
         )
-        self._first_buckets = first_buckets(slots, signatures)
+        self._first_buckets = initial_bucket_count(slots, signatures)
         self._buffers = self._new_buffers()
 
     @property

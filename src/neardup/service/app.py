@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType, TracebackType
@@ -49,7 +49,7 @@ from neardup.service.bodies import (
     Side,
     StoppedAnswer,
 )
-from neardup.service.guard import Guard, Problem, Tokens
+from neardup.service.guard import Guard, Limits, Problem, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
@@ -58,7 +58,7 @@ from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard,
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
 from neardup.stream.second_step import Record
-from neardup.times import FORMS, microseconds_of
+from neardup.times import TIME_FORMS, microseconds_of
 from neardup.version import __version__
 
 _log = logging.getLogger("neardup.service")
@@ -92,25 +92,6 @@ def _problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}}
     codes = sorted({400, 401, 408, 413, 415, 429, 503, *statuses})
     return {status: {"description": _STATUS_DESCRIPTIONS[status], "content": content} for status in codes}
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits on requests.
-
-    Attributes
-    ----------
-    max_body : int
-        The most bytes of a request.
-    max_batch : int
-        The most documents of a request.
-    max_waiting : int
-        The most requests at a time.
-    """
-
-    max_body: int = 10_000_000
-    max_batch: int = 1000
-    max_waiting: int = 200
 
 
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
@@ -310,7 +291,7 @@ class Calls:
         self,
         name: str,
         since: Annotated[
-            str | None, Query(description=f"Only documents judged at or after this time: {FORMS}.")
+            str | None, Query(description=f"Only documents judged at or after this time: {TIME_FORMS}.")
         ] = None,
         cursor: Annotated[
             str | None, Query(description="The cursor of the previous answer.", pattern=r"^\d{1,18}$")
@@ -323,7 +304,7 @@ class Calls:
         if since is not None:
             moment = microseconds_of(since)
             if moment is None:
-                raise Problem(422, f"since {since[:60]!r} is not a time; give {FORMS}")
+                raise Problem(422, f"since {since[:60]!r} is not a time; give {TIME_FORMS}")
             start = moment / 1e6
         reader = self._indexes.get(name).reader
         rows = list(islice(reader.stopped_documents(start, after=-1 if cursor is None else int(cursor)), limit))
@@ -619,7 +600,7 @@ class Service:
         port: int = 0,
         hosts: Sequence[str] = (),
         tokens: Tokens = Tokens(),  # noqa: B008
-        limits: Limits = Limits(),
+        limits: Limits = Limits(),  # noqa: B008
         classifiers: str | None = None,
     ) -> None:
         if not is_loopback(host) and not tokens:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from neardup.times import FORMS
+from neardup.times import TIME_FORMS
 
 #: The most characters of an id and of a title.
 MAX_ID_LENGTH, MAX_TITLE_LENGTH = 1024, 10_000
@@ -21,7 +21,10 @@ Title = Annotated[
 ]
 Timestamp = Annotated[
     float | str | None,
-    Field(description=f"The time of the document: {FORMS}; UTC unless it has an offset. Default: the time of arrival."),
+    Field(
+        description=f"The time of the document: {TIME_FORMS}; UTC unless it has an offset. "
+        "Default: the time of arrival."
+    ),
 ]
 
 

@@ -34,6 +34,25 @@ _SECRET_PARAMETERS = {"token", "access_token", "api_key", "key"}
 _PUBLIC_PATHS = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits on requests.
+
+    Attributes
+    ----------
+    max_body : int
+        The most bytes of a request.
+    max_batch : int
+        The most documents of a request.
+    max_waiting : int
+        The most requests at a time.
+    """
+
+    max_body: int = 10_000_000
+    max_batch: int = 1000
+    max_waiting: int = 200
+
+
 class Problem(Exception):
     """A refusal: a status, a sentence, and further members of the answer.
 

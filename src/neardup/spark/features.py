@@ -230,11 +230,11 @@ def decode_sets(batch: pa.RecordBatch) -> SetBatch:
 
 def is_included(excluded: Broadcast[Integers], rows: Integers) -> Bools:
     """Return which rows are documents and not in ``excluded``, which is ascending; runs in a worker."""
-    included: Bools = (rows >= 0) & ~in_sorted(excluded.value, rows)
+    included: Bools = (rows >= 0) & ~sorted_contains(excluded.value, rows)
     return included
 
 
-def in_sorted(values: Integers, candidates: Integers) -> Bools:
+def sorted_contains(values: Integers, candidates: Integers) -> Bools:
     """Return which candidates are among ascending values; no table is built, as ``np.isin`` would."""
     if not len(values):
         return np.zeros(len(candidates), np.bool_)

@@ -39,9 +39,9 @@ from neardup.spark.features import (
     count_table_bits,
     decode_sets,
     encode_sets,
-    in_sorted,
     is_included,
     set_batches,
+    sorted_contains,
 )
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class PairPlacement(NamedTuple):
 
 def is_needed(placement: Broadcast[PairPlacement], rows: Integers) -> Bools:
     """Return which documents some part needs; runs in a worker."""
-    return in_sorted(placement.value.rows, rows)
+    return sorted_contains(placement.value.rows, rows)
 
 
 def route_sets(placement: Broadcast[PairPlacement], batches: Iterator[SetBatch]) -> Iterator[pa.RecordBatch]:

@@ -39,7 +39,7 @@ from neardup.stream.document import Document, Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
 from neardup.stream.judge import Judge, RestoredDocument
 from neardup.stream.second_step import Record
-from neardup.times import FORMS, times_of
+from neardup.times import TIME_FORMS, times_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -195,7 +195,7 @@ def _time_column(frame: DataFrame, named: str | None, length: WindowLength) -> s
     if not kinds[column].startswith(_TIME_TYPES):
         raise InputError(
             f"column {column!r} is of type {kinds[column]}, which is no time; name another with time_column: dates, "
-            f"timestamps, or {FORMS}"
+            f"timestamps, or {TIME_FORMS}"
         )
     return column
 

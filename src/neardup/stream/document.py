@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, quoted
-from neardup.times import FORMS, microseconds_of
+from neardup.times import TIME_FORMS, microseconds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ def _checked_time(timestamp: object) -> int | None:
     found = microseconds_of(timestamp)
     if found is None and timestamp is not None:
         raise InputError(
-            f"timestamp {quoted(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or "
-            "None for the time of its arrival"
+            f"timestamp {quoted(timestamp)} is not a time between the years 1 and 9999; give a datetime, "
+            f"{TIME_FORMS}, or None for the time of its arrival"
         )
     return found
 

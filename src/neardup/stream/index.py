@@ -683,7 +683,7 @@ class Index:
             return
         self._judge.restore(json.loads(state))
         # One thread reads the store, others extract features, and this one enters the documents.
-        self._judge.enter(read_ahead(map(self._restored_documents, store.held_documents())), default_threads())
+        self._judge.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
 
     def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:

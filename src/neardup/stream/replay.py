@@ -28,7 +28,7 @@ from neardup.recipe import Recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, IndexStatistics, latest_time
-from neardup.times import FORMS, can_hold_times, times_of, utc
+from neardup.times import TIME_FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
 
@@ -84,7 +84,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
             raise InputError(
                 f"column {column!r} is of type {batch.order.type}, which is not a time; name another with "
                 f"--time-column: "
-                f"dates, timestamps, or {FORMS}"
+                f"dates, timestamps, or {TIME_FORMS}"
             )
         found, readable = times_of(batch.order)
         rows.append(batch.rows)
@@ -110,7 +110,7 @@ def _timeline(
     if len(names) and not readable.any():
         raise InputError(
             f"column {column!r} has no readable time in any document; name another with --time-column: dates, "
-            f"timestamps, or {FORMS}"
+            f"timestamps, or {TIME_FORMS}"
         )
     chosen = np.flatnonzero(readable)
     order = chosen if as_listed else chosen[np.argsort(times[chosen], kind="stable")]

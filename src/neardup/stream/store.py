@@ -641,7 +641,7 @@ class StoreReader:
         """The settings of the store: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
         return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
-    def held_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
+    def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
         """Yield the documents in the window in batches, in order of serial."""
         yield from self._batches(_SELECT_HELD, self._forgotten, batch)
 

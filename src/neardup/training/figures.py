@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.evaluation.scores import MIN_GROUPS, RESAMPLES, Figure, bootstrap_sums, make_figure, ratio
+from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, bootstrap_sums, make_figure, ratio
 from neardup.kernels import Bools, Floats, Integers
 
 

@@ -26,7 +26,7 @@ from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
-from neardup.evaluation.scores import Figure, record_dict
+from neardup.evaluation.intervals import Figure, record_dict
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Bools, Floats, Integers

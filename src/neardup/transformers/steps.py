@@ -25,7 +25,7 @@ from neardup.features.store import Block
 from neardup.kernels.grams import COUNTED
 from neardup.kernels.sketches import minhash, simhash
 from neardup.recipe import Recipe
-from neardup.recipe.kinds import MOST_MINIMA
+from neardup.recipe.kinds import MAX_MINIMA
 from neardup.runtime import default_threads, map_in_order
 from neardup.text.bulk import text_buffers
 
@@ -344,7 +344,7 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
 
     def _columns(self) -> int:
         self._seed = np.uint64(check_whole_number(self.seed, "seed", 0, MAX_ID))
-        return check_whole_number(self.num_perm, "num_perm", 1, MOST_MINIMA)
+        return check_whole_number(self.num_perm, "num_perm", 1, MAX_MINIMA)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
         rows = np.empty((len(block.sizes), self._n_features_out), np.uint64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neardup.text.html import strip_tags
 from neardup.watch.records import NO_TEXT, BrokenPart, Item, Items, first_time, join_title
-from neardup.watch.xml import local_name, xml_bytes, xml_items, xml_text
+from neardup.watch.xml_parser import local_name, xml_bytes, xml_items, xml_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

@@ -11,10 +11,10 @@ from neardup.text.html import TagScanner, extract_article, require_trafilatura, 
 from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
 from neardup.watch.json_items import json_lines, json_values
 from neardup.watch.kinds import KINDS, Kind, kind_of
-from neardup.watch.records import EMPTY, ENDED_EARLY, NO_TEXT, BrokenPart, Item, Items, Note, first_time
-from neardup.watch.xml import check_xml, root_name
+from neardup.watch.records import EMPTY, NO_TEXT, TRUNCATED_FILE, BrokenPart, Item, Items, Note, first_time
+from neardup.watch.xml_parser import check_xml, root_name
 
-__all__ = ["KINDS", "BrokenPart", "Item", "Items", "Note", "items_in"]
+__all__ = ["KINDS", "BrokenPart", "Item", "Items", "Note", "parse_items"]
 
 _Reader = Callable[[bytes, Items], Iterator[Item]]
 
@@ -41,7 +41,7 @@ _META_TIMES = (
 )
 
 
-def items_in(name: str, data: bytes) -> Items:
+def parse_items(name: str, data: bytes) -> Items:
     """Read the items of a file.
 
     The content decides its kind; the suffix of its name decides if the content is ambiguous. Kinds are plain text,
@@ -61,7 +61,7 @@ def items_in(name: str, data: bytes) -> Items:
     content, damage = data[begin:], ""
     if encoding not in ("", "utf-8"):
         content, damage = _to_utf8(content, encoding)
-    is_cut_off = damage == ENDED_EARLY
+    is_cut_off = damage == TRUNCATED_FILE
     kind = kind_of(content, name)
     found = Items(kind)
     if data.startswith(_GZIP):
@@ -69,7 +69,7 @@ def items_in(name: str, data: bytes) -> Items:
     elif not content.strip(_SPACE) and not damage:
         found.broken_parts.append(BrokenPart("the file", EMPTY, data, True))
     elif is_partial_bom(content):
-        found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
+        found.broken_parts.append(BrokenPart("the file", TRUNCATED_FILE, data, True))
     elif damage and kind in _SINGLE_ITEM_KINDS:
         # Its only item is incomplete.
         found.broken_parts.append(BrokenPart("the file", damage, data, is_cut_off))
@@ -94,7 +94,7 @@ def _to_utf8(data: bytes, encoding: str) -> tuple[bytes, str]:
         return data.decode(encoding).encode(), ""
     except UnicodeError as error:
         if isinstance(error, UnicodeDecodeError) and error.start >= len(data) - 3:
-            return data[: error.start].decode(encoding, "replace").encode(), ENDED_EARLY
+            return data[: error.start].decode(encoding, "replace").encode(), TRUNCATED_FILE
         return data.decode(encoding, "replace").encode(errors="replace"), f"not valid {encoding[:6].upper()}"
 
 
@@ -110,7 +110,7 @@ def _text_items(data: bytes, found: Items) -> Iterator[Item]:
     except UnicodeDecodeError as error:
         is_begun = error.reason == "unexpected end of data"
         if is_begun and not data[: error.start].isascii():
-            found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
+            found.broken_parts.append(BrokenPart("the file", TRUNCATED_FILE, data, True))
             return
         # After ASCII only, the last bytes may also be a letter in another encoding.
         found.may_be_incomplete = is_begun
@@ -124,7 +124,7 @@ def _text_items(data: bytes, found: Items) -> Iterator[Item]:
 
 def _page_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data and not data.strip(b"\0"):
-        found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
+        found.broken_parts.append(BrokenPart("the file", TRUNCATED_FILE, data, True))
         return
     markup = decode_page(data)
     text = extract_article(markup).text
@@ -164,7 +164,7 @@ def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
         reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {supported}"
         found.broken_parts.append(BrokenPart("the file", reason, data))
     else:
-        found.broken_parts.append(BrokenPart("the end", ENDED_EARLY, b"", True))
+        found.broken_parts.append(BrokenPart("the end", TRUNCATED_FILE, b"", True))
     yield from ()
 
 

@@ -11,11 +11,11 @@ from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
 from neardup.text.encoding import decode_complete, decode_utf8
 from neardup.text.html import strip_tags
 from neardup.watch.records import (
-    ENDED_EARLY,
-    HALF_CHARACTER,
+    LONE_SURROGATE,
     NO_TEXT,
     NOT_AN_OBJECT,
     NOT_JSON,
+    TRUNCATED_FILE,
     BrokenPart,
     Item,
     Items,
@@ -69,7 +69,7 @@ def item_of(value: object, raw: bytes, where: str) -> Item | BrokenPart:
     try:
         f"{item.key}{text}{item.link}".encode()
     except UnicodeEncodeError:
-        return BrokenPart(where, HALF_CHARACTER, raw)
+        return BrokenPart(where, LONE_SURROGATE, raw)
     return item
 
 
@@ -130,13 +130,13 @@ def json_lines(data: bytes, found: Items) -> Iterator[Item]:
 
 def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> Iterator[Item]:
     if line.count(b"\0") == len(line):
-        found.broken_parts.append(BrokenPart(where, ENDED_EARLY, line, is_last))
+        found.broken_parts.append(BrokenPart(where, TRUNCATED_FILE, line, is_last))
         return
     text, note = decode_utf8(line)
     try:
         decoded = _DECODER.decode(text)
     except (ValueError, RecursionError):
-        found.broken_parts.append(BrokenPart(where, ENDED_EARLY if is_last else NOT_JSON, line, is_last))
+        found.broken_parts.append(BrokenPart(where, TRUNCATED_FILE if is_last else NOT_JSON, line, is_last))
         return
     if note:
         found.notes.append(Note(where, note))
@@ -157,7 +157,7 @@ def json_values(data: bytes, found: Items) -> Iterator[Item]:
     except (ValueError, RecursionError) as error:
         is_cut_off = _is_cut_off(text, error)
         found.broken_parts.append(
-            BrokenPart("the file", ENDED_EARLY if is_cut_off else _fault_reason(error), data, is_cut_off)
+            BrokenPart("the file", TRUNCATED_FILE if is_cut_off else _fault_reason(error), data, is_cut_off)
         )
         return
     if text[_skip_space(text, end) :].strip("\0"):
@@ -187,12 +187,14 @@ def _items_of_list(text: str, at: int, found: Items) -> Iterator[Item]:
         except (ValueError, RecursionError) as error:
             is_cut_off = _is_cut_off(text, error)
             found.broken_parts.append(
-                BrokenPart(where, ENDED_EARLY if is_cut_off else _fault_reason(error), _to_utf8(text[at:]), is_cut_off)
+                BrokenPart(
+                    where, TRUNCATED_FILE if is_cut_off else _fault_reason(error), _to_utf8(text[at:]), is_cut_off
+                )
             )
             return
         yield from items_of(decoded, _to_utf8(text[at:end]), where, found)
         if after >= len(text):
-            found.broken_parts.append(BrokenPart("the end", ENDED_EARLY, b"", True))
+            found.broken_parts.append(BrokenPart("the end", TRUNCATED_FILE, b"", True))
             return
         at = after + (text[after] == ",")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import NeardupError
 from neardup.text.encoding import decode_page
 from neardup.watch.inbox import SettledFile
-from neardup.watch.items import items_in
+from neardup.watch.items import parse_items
 from neardup.watch.names import Stamp, file_stamp, origin_of, printable_path, stamp_at
 from neardup.watch.outputs import OutputFolder, RecordFile, open_file
 from neardup.watch.records import BrokenPart, Item, Items, Note
@@ -83,11 +83,11 @@ def read_file(root: str, found: SettledFile, content: str, largest: int) -> Read
 
 
 def read_items(path: str, data: bytes, content: str) -> Items:
-    """Return the items of a file, as ``items_in`` does.
+    """Return the items of a file, as ``parse_items`` does.
 
     Raises ``NeardupError`` if a library is missing.
     """
-    read = items_in(printable_path(path), data)
+    read = parse_items(printable_path(path), data)
     items = read.items
     if read.kind == "html" and content != "auto":
         # The recipe then decides which part of a page is compared, as in every other command.

@@ -11,8 +11,8 @@ from neardup.times import microseconds_of, utc
 NO_TEXT = "no text"
 NOT_JSON = "not valid JSON"
 NOT_AN_OBJECT = "not a JSON object"
-HALF_CHARACTER = "text holds half of a surrogate pair"
-ENDED_EARLY = "the file ends in the middle"
+LONE_SURROGATE = "text holds half of a surrogate pair"
+TRUNCATED_FILE = "the file ends in the middle"
 EMPTY = "the file is empty"
 
 

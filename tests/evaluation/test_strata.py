@@ -15,26 +15,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.records import Names
-from neardup.evaluation.estimates import (
-    MAX_RETURNED_STRATA,
-    MAX_UNRETURNED_STRATA,
-    MIN_DRAWN,
-    Stratum,
+from neardup.evaluation.intervals import (
+    Figure,
     StratumCounts,
-    ThresholdDirections,
-    allocate,
     duplicate_figure,
     duplicate_limits,
     estimate_duplicates,
     exact_limits,
-    label_deviations,
     precision_figure,
     recall_figure,
+)
+from neardup.evaluation.population import draw_pairs
+from neardup.evaluation.strata import (
+    MAX_RETURNED_STRATA,
+    MAX_UNRETURNED_STRATA,
+    MIN_DRAWN,
+    Stratum,
+    ThresholdDirections,
+    allocate,
+    label_deviations,
     stratify,
     threshold_points,
 )
-from neardup.evaluation.population import draw_pairs
-from neardup.evaluation.scores import Figure
 
 EDGES = [k / 20 for k in range(21)]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.errors import InputError
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines
-from neardup.watch.records import ENDED_EARLY, BrokenPart, Items, Note
+from neardup.watch.records import TRUNCATED_FILE, BrokenPart, Items, Note
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -154,7 +154,7 @@ def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Eleme
         root, _ = _parse(text)
         if root is None:
             is_cut = not _has_end_tag(text)
-            found.broken_parts.append(BrokenPart("the file", ENDED_EARLY if is_cut else fault, data, is_cut))
+            found.broken_parts.append(BrokenPart("the file", TRUNCATED_FILE if is_cut else fault, data, is_cut))
             return
         found.notes.append(Note("the file", fault))
     yield from ((f"item {number}", element) for number, element in enumerate(_item_elements(root, name), 1))
