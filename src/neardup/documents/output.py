@@ -49,7 +49,9 @@ def output_errors(name: str) -> Iterator[None]:
         elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
             message = f"{name} may not be written by this user: choose another folder"
         else:
-            message = f"{name} cannot be written: {one_line(error)}"
+            # Without the name of the temporary file, which stands in the error's own message.
+            cause = (error.strerror or one_line(error)).lower()
+            message = f"{name} cannot be written: {cause}; choose another folder"
         raise OutputError(message) from None
     except (pa.ArrowException, UnicodeError) as error:
         raise OutputError(f"{name} cannot hold these columns: {one_line(error)}; choose another format") from None

@@ -589,7 +589,12 @@ class StoreReader:
             self._connection = _connect_to_read(self.path)
         try:
             with self._translated_errors():
-                (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                try:
+                    (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                except sqlite3.DatabaseError as error:
+                    if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+                        raise
+                    application = None
             if application != APPLICATION:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
             self._forgotten = self._numbers().get("forgotten", 0)

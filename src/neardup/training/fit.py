@@ -125,8 +125,10 @@ def load_sklearn() -> Any:
         import sklearn.preprocessing
         import sklearn.svm
     except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        need = "" if package == "sklearn" else f", which needs {package}"
         raise NeardupError(
-            f"training needs scikit-learn, and {error.name} is not installed; pip install 'neardup[learn]' brings it"
+            f"training needs scikit-learn{need}, and it is not installed; pip install 'neardup[learn]' brings it"
         ) from None
     return sklearn
 
