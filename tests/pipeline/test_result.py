@@ -81,7 +81,7 @@ def test_repeated_ids_are_refused_without_row_numbers() -> None:
     table = pa.table({"id": [1, 2, 1], "text": [NEWS, OTHER, LATER]})
     with pytest.raises(nd.InputError) as caught:
         nd.dedup(table)
-    assert says(caught.value, "1 document", "'id'", "1 in row 0 and row 2", "id_column=''")
+    assert says(caught.value, "1 document", "'id'", "1 in row 0 and in row 2", "id_column=''")
     assert nd.dedup(table, id_column="").summary["documents"] == 3
 
 
