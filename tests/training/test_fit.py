@@ -137,7 +137,7 @@ def test_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(NeardupError) as caught:
         quick_scorer(*random_pairs())
-    assert says(caught.value, "sklearn is not installed", "pip install 'neardup[learn]'")
+    assert says(caught.value, "needs scikit-learn, which is not installed", "pip install 'neardup[learn]'")
 
 
 def splits_of(labels: Any) -> Any:

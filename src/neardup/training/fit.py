@@ -125,10 +125,9 @@ def load_sklearn() -> Any:
         import sklearn.preprocessing
         import sklearn.svm
     except ImportError as error:
-        package = str(error.name).partition(".")[0]
-        need = "" if package == "sklearn" else f", which needs {package}"
+        package = "scikit-learn" if str(error.name).startswith("sklearn") else error.name
         raise NeardupError(
-            f"training needs scikit-learn{need}, and it is not installed; pip install 'neardup[learn]' brings it"
+            f"training needs {package}, which is not installed; pip install 'neardup[learn]' brings it"
         ) from None
     return sklearn
 
