@@ -229,8 +229,8 @@ class PageAnswers:
         head = tiles(
             [
                 (f"{summary['documents']:,}", "documents arrived", f"window {summary['window']}"),
-                (f"{summary['duplicates']:,}", "of them stopped", f"{share:.1%}"),
-                (f"{summary['held']:,}", "held", "new ones are compared with these"),
+                (f"{summary['duplicates']:,}", "stopped", f"{share:.1%}"),
+                (f"{summary['held']:,}", "in the window", "new ones are compared with these"),
             ]
         )
         recipe = f"{summary['recipe']}: {summary['in_words']}, against {summary['against']}"

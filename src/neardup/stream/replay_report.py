@@ -406,7 +406,7 @@ _MAX_HOURS = 600
 #: Column titles of the tables for the charts.
 _COLUMNS = {
     "items": "items",
-    "held": "held",
+    "held": "in the window",
     "bytes": "window MB",
     "cpu_us_median": "median µs",
     "cpu_us_p99": "99th percentile, µs",
@@ -534,7 +534,7 @@ def _meanings(content: Mapping[str, Any]) -> Html:
     meanings = {
         "time per item": f"Processor time of the judging thread in microseconds: features, search and entry into the "
         f"window, but not reading. Here {each}. The time of a check above is wall time, including writing to disk.",
-        "held": "Documents in the window at the end of the hour.",
+        "in the window": "Documents in the window at the end of the hour.",
         "window MB": "Memory of the window without the texts.",
         "hours": "Hours without items have no row.",
     }
