@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -122,7 +123,7 @@ def watch(inbox: Path) -> dict[str, float]:
     outlets = ("--originals", folder / "out", "--quarantine", folder / "aside")
     fast = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd", "--window", "endless", "--once")
     neardup("watch", inbox, "--store", folder / "news.db", *outlets, *fast)
-    with sqlite3.connect(folder / "news.db") as store:
+    with contextlib.closing(sqlite3.connect(folder / "news.db")) as store:
         return dict(store.execute("SELECT id, judged FROM documents"))
 
 
