@@ -253,8 +253,9 @@ def test_notes_on_a_judged_pair_state_the_models_opinion(labelling: Labelling) -
 
 
 def test_a_vector_without_its_column_is_refused_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"time.column"):
-        Labelling(tmp_path / "labels.db", vector="jaccard(words:1), hours_apart")
+    pool, reader = pool_of(0)
+    with LabelStore(tmp_path / "labels.db") as store, pytest.raises(RecipeError, match=r"time.column"):
+        PairModel(pool, LabelIndex(store, reader), Vector.parse("jaccard(words:1), hours_apart"), {})
 
 
 def test_a_fixed_queue_asks_its_pairs_in_order(tmp_path: Path) -> None:
