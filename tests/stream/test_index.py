@@ -6,6 +6,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -239,6 +240,28 @@ def test_verdicts_without_a_store_expire_with_the_window() -> None:
     assert index.verdict_of("d59") is not None
     assert [index.verdict_of(f"d{i}") for i in range(40)] == [None] * 40
     assert index.add(nd.Document("d0", ROSE, NOON + 36000)).kind == "original"
+    # The second verdict of an id outlives the time of a first one that was forgotten.
+    index.forget("d0")
+    again = index.add(nd.Document("d0", f"{FOX} {FOX}", NOON + 39500))
+    index.add(nd.Document("last", "", NOON + 41000))
+    assert index.verdict_of("d0") == again
+
+
+@pytest.mark.parametrize(
+    ("batches", "flags"),
+    [
+        ([[(FOX, 0)], [(ROSE, 1000)], [("x", 1001)], [(ROSE, 1002)]], ["", "ahead", "", ""]),
+        # Neither the confirming document nor the next one is in the window.
+        ([[(FOX, 0)], [(ROSE, 1090), (ROSE, 1000)], [("x", 150)], [(ROSE, 1091)]], ["", "ahead", "", "late", ""]),
+    ],
+)
+def test_a_confirmed_gap_stays_confirmed_after_a_restart(tmp_path: Path, batches: list[Any], flags: list[str]) -> None:
+    found: list[nd.Verdict] = []
+    for batch in batches:
+        with nd.Index(window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
+            found += index.add_many(nd.Document(f"{text[0]}{time}", text, NOON + time) for text, time in batch)
+    assert [v.flag for v in found] == flags
+    assert (found[-1].of, found[1].of) == (found[1].id, None)
 
 
 SAMPLE = ["the fox ran home", "the dog ran off", "the owl sat still", "a rose is a rose", "the ship met the storm"] * 2

@@ -107,13 +107,20 @@ def test_a_released_document_is_an_original_and_its_copies_are_stopped(
     options |= choices
     with nd.Index(**options) as index:
         assert index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])[1].of == "a"
+        index.add(nd.Document("later", "other words of another text", NOON + 90))
         verdict = index.release(nd.Document("b", EDITED), by="ann")
         assert (verdict.kind, verdict.of, index.verdict_of("b")) == ("original", None, verdict)
-        assert (index.statistics.originals, index.statistics.duplicates, list(index)) == (2, 0, ["a", "b"])
+        clock = index.statistics.clock
+        assert verdict.time == (NOON + 60 if clock is None else clock)
+        assert (index.statistics.originals, index.statistics.duplicates, list(index)) == (3, 0, ["a", "later", "b"])
         with pytest.raises(InputError, match="already has a verdict"):
             index.add(nd.Document("b", FOX, NOON + 61))
         with reopened(index, options) as again:
-            assert (list(again), again.verdict_of("b"), again.statistics.duplicates) == (["a", "b"], verdict, 0)
+            assert (list(again), again.verdict_of("b"), again.statistics.duplicates) == (
+                ["a", "later", "b"],
+                verdict,
+                0,
+            )
             assert again.add(nd.Document("c", EDITED, NOON + 120)).of == "b"
     if path := options["path"]:
         with contextlib.closing(sqlite3.connect(path)) as connection:

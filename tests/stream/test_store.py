@@ -92,7 +92,7 @@ def follow_step(data: st.DataObject, step: str, store: Store, twin: Twin, taken:
             store.record(rows, state)
             twin.record(rows, state)
         case "forget":
-            below = data.draw(st.integers(0, store.next_serial))
+            below = data.draw(st.integers(0, store.next_serial + 5))
             store.forget(below)
             twin.forget(below)
         case "unhold" if twin.rows:
@@ -162,6 +162,7 @@ def test_a_store_in_use_can_be_read_by_others(tmp_path: Path) -> None:
     contributions = Contribution("jaccard(words:4)", 0.75, 1.5), Contribution("title", None, -0.25)
     near = Verdict("doc1", "near", "doc0", 0.9, 0.25, "", (9, 10, 10), 1.25, contributions)
     with open_store(path) as store:
+        assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,), "a power cut would lose verdicts"
         store.record([stored_document(0, title="A title")])
         with contextlib.closing(sqlite3.connect(path)) as shell:
             query = "SELECT id, text, title, datetime(judged, 'unixepoch') FROM documents JOIN held USING (serial)"
