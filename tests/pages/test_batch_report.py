@@ -51,8 +51,13 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
     return reasons
 
 
+#: The second and the third match the first, but not each other; the last two are a family of their own.
+UNLIKE = ["a b c d e f", "c d e f", "a b c d", "u v w x y z", "u v w x y"]
+
+
 @pytest.mark.parametrize("name", ["jaccard", "multiset", "cosine", "edit", "two steps", "hamming"])
 @given(TEXTS)
+@example(UNLIKE)
 @settings(max_examples=5)
 def test_families_and_rows_follow_from_the_pairs(name: str, documents: list[str]) -> None:
     recipe, margin = MARGINS[name]
@@ -117,6 +122,11 @@ def test_examples_are_the_nearest_pairs_on_both_sides(name: str, documents: list
     unequal = [value for value in matching.values() if value < 1]
     if report.matching_examples and unequal:
         assert report.matching_examples[0].similarity == min(unequal)
+
+
+def test_examples_of_different_families_come_first() -> None:
+    _, report = report_of(UNLIKE, Recipe(features="words:2", threshold=0.5), {"cases": 2})
+    assert [(one.left.id, one.right.id) for one in report.matching_examples] == [("0", "1"), ("3", "4")]
 
 
 def test_a_classifier_gives_evidence_and_a_sweep_over_probabilities() -> None:

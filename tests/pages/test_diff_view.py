@@ -112,14 +112,20 @@ def test_a_view_loses_and_adds_nothing(left: str, right: str) -> None:
 
 def test_long_equal_passages_are_folded() -> None:
     sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
-    changed = [*sentences[:200], "Here is one that is only on the right.", *sentences[200:]]
+    new = "Here is one that is only on the right."
+    # Between the two there are too few words to fold.
+    changed = [*sentences[:200], new, *sentences[200:206], new, *sentences[206:]]
     left, right = "  ".join(sentences), "\n".join(changed)
     view = build_view(document(left), document(right))
     assert sides(view) == (left, right)
     assert [(group.folded, group.equal) for group in view.groups] == [(0, 1), (1, 1), (0, 0), (1, 1)]
     assert sum(row.words[0] for row in view.groups[1].rows) > 2000
     pieces = [piece for row in view.groups[2].rows for piece in view.pieces(row)[1]]
-    assert "".join(text for text, mark in pieces if mark == Mark.CHANGED) == "Here is one that is only on the right"
+    assert "".join(text for text, mark in pieces if mark == Mark.CHANGED) == 2 * new[:-1]
+    assert len(tokens(text_of(side_by_side(document(left), document(right), words=100)))) < 500
+    # Of very many changes the last are folded.
+    every = build_view(document(2 * f"{left} "), document(2 * f"{left} ".replace("no more", "nothing less")))
+    assert [group.folded for group in every.groups] == [False, True]
 
 
 @given(st.text(st.sampled_from("ab. \n"), max_size=60), st.integers(0, 12) | st.just(10_000))

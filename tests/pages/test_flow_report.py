@@ -20,7 +20,7 @@ from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
 from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.sweep import SweepResult, sweep_thresholds
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import ELSEWHERE, NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of
 from neardup.stream.document import Document
@@ -162,7 +162,10 @@ def test_known_pairs_below_the_threshold_are_shown() -> None:
 
 
 def test_lags_between_duplicates_and_their_originals_are_counted() -> None:
-    report = report_of(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)]))
+    flow = flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20), (0, 10), (1, 12)])
+    # The original of the last one came at an unknown time.
+    flow.times[5] = NO_TIME
+    report = report_of(flow)
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
     (_, chart), _ = build_charts(report)
     assert "<td>100%</td>" in chart.figures_table

@@ -168,6 +168,7 @@ def test_short_numbers_are_short_and_near(value: float) -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000))
+@example(9_999, 10_000)
 def test_shares_are_rounded_neither_to_0_nor_to_100_percent(part: int, of: int) -> None:
     written = numbers.format_share(min(part, of), of)
     assert (written == "0%") == (part == 0)
