@@ -175,7 +175,7 @@ def test_thresholds_are_parsed() -> None:
         (".7, .5,0.70", [0.5, 0.7]),
         ([0.9, 1], [0.9, 1.0]),
     ):
-        assert parse_thresholds(thresholds) == expected  # type: ignore[arg-type]
+        assert parse_thresholds(thresholds) == expected
 
 
 FAMILIES = 12

@@ -202,6 +202,8 @@ def test_a_report_of_simhashes_counts_bits() -> None:
     # The line stands between the last bar that matches and the first that does not.
     assert pairs.specification["layer"][1]["transform"][0]["calculate"] == "64 * (1 - cut) + 0.5"
     assert "12 bits" in sweep.figures_table
+    # A family that is not listed has no link.
+    assert "#family-" not in report_page(replace(report, families=()))
     page = report_page(report).replace("\\u2264", "≤")
     for words in ("from 12 bits to 0 bits", "bits that differ ≤ 6", "5 bits apart: a match", "8 bits apart: no match"):
         assert words in page

@@ -162,10 +162,10 @@ def test_known_pairs_below_the_threshold_are_shown() -> None:
 
 
 def test_lags_between_duplicates_and_their_originals_are_counted() -> None:
-    flow = flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20), (0, 10), (1, 12)])
+    times = np.arange(7) * HOUR
     # The original of the last one came at an unknown time.
-    flow.times[5] = NO_TIME
-    report = report_of(flow)
+    times[5] = NO_TIME
+    report = report_of(replace(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20), (0, 10), (1, 12)]), times=times))
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
     (_, chart), _ = build_charts(report)
     assert "<td>100%</td>" in chart.figures_table
