@@ -17,7 +17,6 @@ from naive_text import UNASSIGNED, is_newer, is_point, naive_normalize, naive_to
 from neardup.kernels import unicode_tables
 from neardup.kernels.characters import UNASSIGNED_RANGES, compose, fold, properties
 from neardup.kernels.unicode import unicode_texts
-from neardup.text import normalize as normalize_module
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import (
     EMPTY_PLACEHOLDER,
@@ -124,7 +123,7 @@ def test_every_code_point_equals_the_twin(normalizer: str) -> None:
 
 def test_tables_are_those_that_fingerprints_name(monkeypatch: pytest.MonkeyPatch) -> None:
     named = [tables_digest(normalizer) for normalizer in NORMALIZERS]
-    monkeypatch.setattr(normalize_module.ut, "KNOWN_VERSIONS", ())
+    monkeypatch.setattr(unicode_tables, "KNOWN_VERSIONS", ())
     assert [tables_digest(normalizer) for normalizer in NORMALIZERS] == named
     assert [bool(digest) for digest in named] == [True, True, True, True, False]
 

@@ -243,7 +243,7 @@ def of_numbers(name: str, **choices: Any) -> Any:
     def written(numbers: Any) -> list[str]:
         return [" ".join(f"c{j}v{value}" for j, value in enumerate(row)) for row in numbers.tolist()]
 
-    class OfNumbers(parent):  # type: ignore[misc]
+    class OfNumbers(parent):  # type: ignore[misc, valid-type]
         def fit(self, X: Any, y: Any = None) -> Any:
             return parent.fit(self, written(validate_data(self, X)), y)
 
