@@ -223,7 +223,7 @@ def test_semantic_as_second_step_is_a_cosine() -> None:
     ],
 )
 def test_wrong_encoders_are_refused_in_one_sentence(answer: Any, words: tuple[str, ...]) -> None:
-    encoder = object() if answer is None else SimpleNamespace(encode=lambda texts: answer)
+    encoder: Any = object() if answer is None else SimpleNamespace(encode=lambda texts: answer)
     with pytest.raises(RecipeError) as refused:
         nd.dedup(["a fox ran", "a fox sat"], features="words:1", measure="semantic", encoder=encoder)
     assert says(refused.value, *words)
