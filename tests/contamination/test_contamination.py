@@ -211,7 +211,7 @@ def test_wrong_options_are_refused_in_a_sentence(
 
 def test_a_test_set_that_cannot_be_used_is_reported_or_refused(corpora: tuple[Path, Path]) -> None:
     train, test = corpora
-    command = ("contamination", train, "--test", test)
+    command: tuple[str | Path, ...] = ("contamination", train, "--test", test)
     message = refused(*command)
     assert "--test-column" in message
     assert "--text-column" not in message

@@ -242,9 +242,9 @@ def test_verdicts_without_a_store_expire_with_the_window() -> None:
     assert index.add(nd.Document("d0", ROSE, NOON + 36000)).kind == "original"
     # The second verdict of an id outlives the time of a first one that was forgotten.
     index.forget("d0")
-    again = index.add(nd.Document("d0", f"{FOX} {FOX}", NOON + 39500))
-    index.add(nd.Document("last", "", NOON + 41000))
-    assert index.verdict_of("d0") == again
+    again = index.add(nd.Document("d0", f"{FOX} 59 59", NOON + 38000))
+    index.add(nd.Document("last", "", NOON + 40000))
+    assert (index.verdict_of("d0"), again.of) == (again, "d59")
 
 
 @pytest.mark.parametrize(
