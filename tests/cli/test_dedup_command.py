@@ -304,12 +304,23 @@ def test_a_second_step_without_pairs_keeps_every_document(suffix: str, kind: str
     assert [row["id"] for row in read_lines(output)] == [row["id"] for row in NO_PAIRS[kind]]
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_an_input_of_broken_records_gives_an_empty_output(suffix: str, tmp_path: Path) -> None:
-    source, output = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
-    source.write_text("{broken\n" if suffix == ".jsonl" else "id,text\n1\n")
-    neardup("dedup", source, "--second-step", "edit >= 0.9", "-o", output)
-    assert output.read_bytes() == b""
+@pytest.mark.parametrize(("name", "content"), [("in.jsonl", "{broken\n[1]\n"), ("in.csv", "id,text\n1\n")])
+def test_an_input_whose_every_record_is_rejected_is_refused(name: str, content: str, tmp_path: Path) -> None:
+    source, good = tmp_path / name, write_lines(tmp_path / "good.jsonl", DOCUMENTS)
+    source.write_text(content)
+    outputs = "-o", tmp_path / "out.jsonl", "--quarantine", tmp_path / "bad.jsonl"
+    for command in (("dedup", source, *outputs), ("dedup", good, "--against", source, *outputs), ("explore", source)):
+        assert says(refused(*command), " rejected (", f"{name}, line ", "--text-column")
+    assert names_in(tmp_path) == {name, "good.jsonl"}
+
+
+def test_texts_of_which_none_can_be_used_are_refused_in_python(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{broken\n[1]\n")
+    with pytest.raises(nd.InputError, match=r"^all 2 records are rejected \(.*broken\.jsonl, line 1: .*text_column$"):
+        nd.dedup_files(broken)
+    with pytest.raises(nd.InputError, match=r"^the only record is rejected \(the data in memory, row 0: no text\)"):
+        nd.dedup([None])
 
 
 @pytest.mark.parametrize("kind", NO_PAIRS)
@@ -339,8 +350,9 @@ def test_titles_may_be_missing_from_all_candidates(tmp_path: Path) -> None:
 
 
 def test_an_output_without_documents_has_the_columns_of_the_input(tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", [{"id": 1, "text": "abc", "tags": ["a"], "more": {"a": 1}, "no": None}])
+    source = write_lines(tmp_path / "in.jsonl", [{"id": 1, "text": FOX, "tags": ["a"], "more": {"a": 1}, "no": None}])
+    reference = write_lines(tmp_path / "old.jsonl", [{"id": 1, "text": FOX}])
     output = tmp_path / "out.parquet"
-    neardup("dedup", source, "--max-document", "1", "-o", output)
+    neardup("dedup", source, "--against", reference, "-o", output)
     assert pq.read_table(output).column_names == ["id", "text", "tags", "more", "no"]
     neardup("dedup", output, "--dry-run")

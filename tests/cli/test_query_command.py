@@ -85,7 +85,9 @@ def test_repeated_ids_are_refused_unless_ids_name_the_file_or_the_row(tmp_path: 
     rows = [{"id": "a", "text": FOX}, {"id": "b", "text": ROSE}]
     shards = [write_lines(tmp_path / f"{number}.jsonl", rows) for number in (1, 2)]
     command: list[str | Path] = ["neighbors", *shards, "--print", "--k", "1", *RULES]
-    assert says(refused(*command), "2 documents", "'a'", "1.jsonl, row 0", "2.jsonl, row 0", "--ids rows", "file+id")
+    assert says(
+        refused(*command), "2 documents", "'a'", "1.jsonl, record 1", "2.jsonl, record 1", "--ids rows", "file+id"
+    )
     assert "name each file once" in refused("neighbors", shards[0], shards[0], "--print")
     one, two = (f"{shard}:a" for shard in shards)
     assert f"{one}\t1\t{two}\t1.0" in neardup(*command, "--ids", "file+id").stdout.splitlines()

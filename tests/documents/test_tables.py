@@ -117,7 +117,7 @@ def test_broken_texts_in_memory_are_rejected(tmp_path: Path) -> None:
     assert says(caught.value, "in memory", "row 1: no text")
 
 
-@pytest.mark.parametrize("data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)])
+@pytest.mark.parametrize("data", [[], {"text": []}, pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)])
 def test_data_without_rows_has_no_documents(data: Any) -> None:
     with corpus_of(data) as corpus:
         assert texts_of(corpus) == []
