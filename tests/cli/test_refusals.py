@@ -105,6 +105,7 @@ REFUSED = [
     ("train corpus.jsonl --labels labels.csv -o -", ("- ", "stdout", "name one")),
     ("train corpus.jsonl --labels labels.csv -o labels.csv", ("labels.csv", "input")),
     ("train corpus.jsonl --labels labels.csv -o d.json --summary ./d.json", ("d.json", "-o", "--summary")),
+    ("train corpus.jsonl --labels labels.csv -o mine.html", ("mine.html", "exists", "--force")),
     ("train corpus.jsonl --labels labels.csv --summary s.csv", ("s.csv", ".json")),
     ("train corpus.jsonl --labels labels.csv -o no/where.neardup", ("folder no ", "exist", "make it")),
     ("audit corpus.jsonl --candidate-rule 0.9", ("candidate rule", "0.9", "threshold")),
