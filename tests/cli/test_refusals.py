@@ -143,6 +143,7 @@ REFUSED = [
     ("explore corpus.jsonl --recipe cornel", ("recipe", "'cornel'", "checksum, cornell, ")),
     ("explore corpus.jsonl --html --content tags", ("--html", "--content", "'tags'", "one of the two")),
     ("explore corpus.jsonl --text-column nothing", ("'nothing'", "--text-column", "columns are id")),
+    ("query - -d -", ("stdin", "input", "document", "name a file")),
     ("query corpus.jsonl -d missing.txt", ("missing.txt", "no such file or directory", "text file")),
     ("query corpus.jsonl -d folder", ("folder", "is a directory", "text file", "- for stdin")),
     ("query corpus.jsonl -d empty.txt", ("empty.txt", "is empty", "with words")),
