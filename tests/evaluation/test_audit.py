@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import browser
 import numpy as np
 import pytest
+from commands import write_lines
 from page_markup import Markup, check_loads_nothing
 from sentences import says
 from simple_classifiers import make_classifier
@@ -90,44 +92,36 @@ def ids(sample: Sample) -> list[Pair]:
 
 WIDE = "jaccard(words:1) >= 0.2"
 #: A recipe, the candidate rule, and what the default or the given rule differs in.
-RECIPES: dict[str, tuple[Recipe, str | None, Recipe]] = {
-    name: (recipe, rule, Recipe(**{"features": recipe.features, "measure": recipe.measure} | loose))
-    for name, recipe, rule, loose in (
-        ("sets", SETS, None, {"threshold": 0.3}),
-        ("a looser candidate rule", SETS, "0.15", {"threshold": 0.15}),
-        ("another candidate rule", SETS, WIDE, {"features": "words:1", "threshold": 0.2}),
-        (
-            "weights",
-            Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.7),
-            None,
-            {"weights": "idf", "threshold": 0.3},
-        ),
-        (
-            "two steps",
-            Recipe(features="words:1", threshold=0.5, second_step="edit >= 0.9"),
-            None,
-            {"threshold": 0.3},
-        ),
-        (
-            "fingerprints",
-            Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6),
-            None,
-            {"signature": "simhash", "threshold": 12},
-        ),
-        (
-            "lsh",
-            Recipe(features="words:2", threshold=0.6, search="lsh", recall=0.5, num_perm=8),
-            None,
-            {"threshold": 0.3},
-        ),
-        (
-            "one answer",
-            Recipe(features="checksum", normalize="words", threshold=1.0),
-            WIDE,
-            {"features": "words:1", "threshold": 0.2},
-        ),
-        ("distances", Recipe(features="words:1", measure="euclidean", threshold=3.0), "6", {"threshold": 6.0}),
-    )
+RECIPES: dict[str, tuple[Recipe, str | None, dict[str, Any]]] = {
+    "sets": (SETS, None, {"threshold": 0.3}),
+    "a looser candidate rule": (SETS, "0.15", {"threshold": 0.15}),
+    "another candidate rule": (SETS, WIDE, {"features": "words:1", "threshold": 0.2}),
+    "weights": (
+        Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.7),
+        None,
+        {"weights": "idf", "threshold": 0.3},
+    ),
+    "two steps": (
+        Recipe(features="words:1", threshold=0.5, second_step="edit >= 0.9"),
+        None,
+        {"threshold": 0.3},
+    ),
+    "fingerprints": (
+        Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6),
+        None,
+        {"signature": "simhash", "threshold": 12},
+    ),
+    "lsh": (
+        Recipe(features="words:2", threshold=0.6, search="lsh", recall=0.5, num_perm=8),
+        None,
+        {"threshold": 0.3},
+    ),
+    "one answer": (
+        Recipe(features="checksum", normalize="words", threshold=1.0),
+        WIDE,
+        {"features": "words:1", "threshold": 0.2},
+    ),
+    "distances": (Recipe(features="words:1", measure="euclidean", threshold=3.0), "6", {"threshold": 6.0}),
 }
 
 
@@ -147,7 +141,8 @@ def check_truth(audit: Audit, candidates: set[Pair], returned: set[Pair]) -> Non
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_figures_equal_the_truth_where_all_candidates_are_judged(name: str) -> None:
-    recipe, candidate_rule, loose = RECIPES[name]
+    recipe, candidate_rule, changes = RECIPES[name]
+    loose = Recipe(**{"features": recipe.features, "measure": recipe.measure} | changes)
     returned = distinct_pairs(recipe)
     candidates = distinct_pairs(loose) | returned
     sample = draw(recipe=recipe, candidate_rule=candidate_rule)
@@ -190,16 +185,15 @@ def test_returned_pairs_below_another_candidate_rule_are_candidates() -> None:
 
 def test_a_larger_sample_contains_a_smaller_one_in_any_order_of_documents() -> None:
     def drawn(data: dict[str, list[str]], sample: int, seed: int = 0, threshold: float = 0.6) -> list[frozenset[str]]:
-        found = draw_sample(
-            corpus_of(data), recipe=SETS.changed(threshold=threshold), candidate_rule="0.1", sample=sample, seed=seed
-        )
+        recipe = SETS.changed(threshold=threshold)
+        found = draw_sample(corpus_of(data), recipe=recipe, candidate_rule="0.1", sample=sample, seed=seed)
         sides = zip(found.left.tolist(), found.right.tolist(), strict=True)
         return [frozenset(map(found.reader.id, pair)) for pair in sides]
 
     pairs = drawn(DATA, 40)
     # The first of equal texts stands for both, so copies stay behind their originals.
-    order = [at for at in np.random.default_rng(2).permutation(len(POSITION)).tolist() if DATA["id"][at][-1] != "1"]
-    order += [at for at in range(len(POSITION)) if at not in order]
+    order = np.random.default_rng(2).permutation(len(POSITION)).tolist()
+    order.sort(key=lambda at: DATA["id"][at][-1] == "1")
     moved = {name: [column[at] for at in order] for name, column in DATA.items()}
     assert drawn(moved, 40) == pairs
     assert set(pairs) < set(drawn(DATA, 60))
@@ -252,17 +246,14 @@ def test_a_session_asks_the_drawn_pairs_in_order_and_shows_the_figures(tmp_path:
             asked.append(tuple(state["pair"]["ids"]))
             state = session.answer("ann", asked[-1], "same" if is_duplicate(*asked[-1]) else "different")
         assert [set(pair) for pair in asked] == [set(pair) for pair in ids(sample)]
-        assert queue.open_pairs == 0
         audit = sample.audit(sample.resolve_votes(store_votes(store.labels, sample.positions)))
-        assert (audit.missing, audit.same + audit.different) == (0, 25)
+        assert (queue.open_pairs, audit.missing, audit.same + audit.different) == (0, 0, 25)
         facts = {fact["name"]: fact for fact in state["facts"]}
         assert facts["precision"]["value"] == f"{audit.precision.value:.2f}"
         assert says(facts["recall"]["meaning"], "duplicates among the candidates", "returned")
         # A second labeller, who is sure of one pair and contradicts the other.
-        opposite = "different" if is_duplicate(*asked[1]) else "same"
-        for answer in ("unsure", opposite):
-            pair = session.state("bob")["pair"]["ids"]
-            session.answer("bob", tuple(pair), answer)
+        for answer in ("unsure", "different" if is_duplicate(*asked[1]) else "same"):
+            session.answer("bob", tuple(session.state("bob")["pair"]["ids"]), answer)
         found = list(store_votes(store.labels, sample.positions))
     assert sorted(read_votes(path, sample.positions)) == sorted(found)
     answers = sample.resolve_votes(found).answers
@@ -270,15 +261,12 @@ def test_a_session_asks_the_drawn_pairs_in_order_and_shows_the_figures(tmp_path:
     assert "" not in answers
 
 
-EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
-
-
 @pytest.fixture(scope="module")
 def sample() -> Sample:
     return draw(90, candidate_rule="0.15")
 
 
-def labelled(sample: Sample, max_examples: int = 3) -> Audit:
+def labelled(sample: Sample, max_examples: int) -> Audit:
     """An audit whose labels are wrong in a third of the families, and unsure for every seventh pair."""
     found = votes(ids(sample), lambda one, other: is_duplicate(one, other) != (int(one.split("-")[0]) % 3 == 0))
     labels = sample.resolve_votes(
@@ -292,80 +280,66 @@ def test_examples_are_the_misjudged_pairs_that_represent_the_most(sample: Sample
     assert audit.examples is not None
     assert every.examples is not None
     assert nothing.examples is not None
-    returned = dict(zip(ids(sample), sample.population.returned[sample.pairs].tolist(), strict=True))
-    strata = dict(zip(ids(sample), sample.pair_strata.tolist(), strict=True))
-    score = dict(zip(ids(sample), sample.population.score[sample.pairs].tolist(), strict=True))
+    rows = {pair: at for at, pair in enumerate(ids(sample))}
+    returned, score = sample.population.returned[sample.pairs], sample.population.score[sample.pairs]
     for kind, answer in (("wrong", "different"), ("missed", "same"), ("unsure", "unsure")):
         pairs = every.examples.pairs[kind]
         assert audit.examples.totals[kind] == len(pairs) > 0
-        assert audit.examples.pairs[kind] == pairs[:5]
-        assert nothing.examples.pairs[kind] == []
+        assert (audit.examples.pairs[kind], nothing.examples.pairs[kind]) == (pairs[:5], [])
         assert [pair.weight for pair in pairs] == sorted((pair.weight for pair in pairs), reverse=True)
         for pair in pairs:
-            key = pair.left.id, pair.right.id
-            stratum = audit.strata[strata[key]]
+            at = rows[pair.left.id, pair.right.id]
+            stratum = audit.strata[sample.pair_strata[at]]
             assert pair.weight == pytest.approx(0 if kind == "unsure" else stratum.pairs / stratum.judged)
-            assert (pair.answer, pair.returned, pair.score) == (answer, returned[key], score[key])
+            assert (pair.answer, pair.returned, pair.score) == (answer, returned[at], score[at])
             assert kind == "unsure" or pair.returned == (kind == "wrong")
             assert pair.left.text == DATA["text"][POSITION[pair.left.id]]
-    assert sum(every.examples.totals.values()) <= 90
-    with pytest.raises(RecipeError) as caught:
+    with pytest.raises(RecipeError, match="-1 pairs of each kind are below 0"):
         labelled(sample, -1)
-    assert says(caught.value, "-1 pairs", "below 0")
 
 
-def test_a_page_shows_figures_notes_and_examples(sample: Sample) -> None:
-    audit = labelled(sample)
-    html = audit.to_html(command="neardup audit <in>")
-    page = Markup(html)
+def test_a_page_shows_figures_notes_and_examples_that_a_search_finds(sample: Sample, tmp_path: Path) -> None:
+    audit, path = labelled(sample, 20), tmp_path / "page.html"
+    audit.write(path, command="neardup audit <in>")
+    text = path.read_text("utf-8")
+    page = Markup(text)
     check_loads_nothing(page)
     headings = "Returned, but judged different", "Judged the same, but not returned", "Unsure"
-    sentences = "3 of ", "represents about", "documents in memory", *audit.notes()
-    for words in ("How good is this result?", "neardup audit <in>", *headings, *sentences):
+    for words in ("neardup audit <in>", *headings, "represents about", "documents in memory", *audit.notes()):
         assert words in page.text
     # One form of a share: in a tile, in the table of thresholds, and in what was audited.
-    assert html.count(f"{audit.precision.value:.1%}") >= 3
-    assert f"{audit.precision.value:.3f}" not in html
-    assert "stratum" not in html
+    assert text.count(f"{audit.precision.value:.1%}") >= 3
+    assert f"{audit.precision.value:.3f}" not in text
+    assert "stratum" not in text
+    with browser.opened(path, dark=True) as view:
+        view.fill("#pairs-search", view.locator("#pairs details summary bdi").first.inner_text())
+        view.locator("#pairs output:not(:empty)").wait_for()
+        assert 0 < view.locator("#pairs > details:visible").count() < view.locator("#pairs > details").count()
 
 
-def test_a_page_names_its_files(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
-    rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    with open_corpus([str(path)]) as corpus:
-        sample = draw_sample(corpus, recipe=SETS, sample=60)
-        page = sample.audit(sample.resolve_votes([])).to_html()
-    assert str(path) in page[page.index("<header") : page.index("</header>")]
+EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
 
 
-def test_a_page_shows_hostile_documents_as_text(tmp_path: Path) -> None:
-    texts = {
-        "id": [EVIL, "b", "c", "d"],
-        "text": [f"{EVIL} a rose is a rose", f"{EVIL} a rose is a tulip", "الورد ورد وهو ورد", "الورد ورد وهو زنبق"],
-    }
+def test_a_page_names_its_files_and_shows_hostile_documents_as_text(tmp_path: Path) -> None:
+    texts = [f"{EVIL} a rose is a rose", f"{EVIL} a rose is a tulip", "الورد ورد وهو ورد", "الورد ورد وهو زنبق"]
+    corpus = write_lines(
+        tmp_path / "in.jsonl", [{"id": i, "text": t} for i, t in zip([EVIL, *"bcd"], texts, strict=True)]
+    )
     labels = [(EVIL, "b", 0), ("c", "d", "?")]
-    audit = nd.audit(texts, labels, features="words:1", threshold=0.4, candidate_rule=0.2)
-    assert audit.examples is not None
-    audit.write(tmp_path / "page.html")
+    with open_corpus([str(corpus)]) as opened:
+        audit = nd.audit(opened, labels, features="words:1", threshold=0.4, candidate_rule=0.2)
+        assert audit.examples is not None
+        audit.write(tmp_path / "page.html")
     audit.write(tmp_path / "all.json")
     assert json.loads((tmp_path / "all.json").read_text())["drawn"] == 2
     for name, message in (("page.html", "exists: choose another name"), ("page.txt", "has no format of an audit")):
         with pytest.raises(OutputError, match=message):
             audit.write(tmp_path / name)
     with browser.opened(tmp_path / "page.html", width=360) as view:
-        for details in view.locator("main details").all():
-            details.evaluate("one => one.open = true")
+        view.evaluate("document.querySelectorAll('main details').forEach(one => { one.open = true })")
+        assert str(corpus) in view.inner_text("header")
         assert view.evaluate("window.harm") is None
         assert view.locator("img").count() == 0
         assert "<script>window.harm=1</script>" in view.inner_text("#pairs")
         assert view.locator('#pairs [dir="rtl"]').count() > 0
         assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_a_page_is_searched_in_a_browser(sample: Sample, tmp_path: Path) -> None:
-    labelled(sample, 20).write(tmp_path / "page.html")
-    with browser.opened(tmp_path / "page.html", dark=True) as view:
-        view.fill("#pairs-search", view.locator("#pairs details summary bdi").first.inner_text())
-        view.locator("#pairs output:not(:empty)").wait_for()
-        assert 0 < view.locator("#pairs > details:visible").count() < view.locator("#pairs > details").count()

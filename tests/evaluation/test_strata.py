@@ -62,16 +62,10 @@ def test_counts_of_drawn_pairs_equal_loops_and_grow_with_the_sample(
     assert all(fewer <= larger for fewer, larger in zip(counts, allocate(strata, sample + more), strict=True))
 
 
-@st.composite
-def scored(draw: st.DrawFn) -> tuple[list[float], list[bool]]:
-    scores = draw(st.lists(st.sampled_from([0.3, 0.31, 0.4, 0.5, 0.55, 0.62, 0.7, 0.8, 0.99, 1.0]), min_size=1))
-    return scores, [score >= 0.6 for score in scores]
-
-
-@given(scored())
-def test_strata_divide_all_pairs_by_score_in_any_order(given_pairs: tuple[list[float], list[bool]]) -> None:
-    scores, sides = given_pairs
-    score, returned = np.array(scores), np.array(sides)
+@given(st.lists(st.sampled_from([0.3, 0.31, 0.4, 0.5, 0.55, 0.62, 0.7, 0.8, 0.99, 1.0]), min_size=1))
+def test_strata_divide_all_pairs_by_score_in_any_order(scores: list[float]) -> None:
+    score = np.array(scores)
+    returned = score >= 0.6
     strata, pair_strata = stratify(score, returned, label_deviations(score), EDGES, EDGES)
     for at, stratum in enumerate(strata):
         inside = pair_strata == at
@@ -143,32 +137,23 @@ def test_figures_equal_exact_fractions(returned: list[StratumCounts], others: li
 #: The least score, the beta distribution of scores above it, and the probability of a duplicate at each score.
 CORPORA: dict[str, tuple[float, float, float, Callable[[Any], Any]]] = {
     "a steep rise": (0.3, 0.7, 3, lambda score: 1 / (1 + np.exp((0.65 - score) / 0.03))),
-    "a slow rise": (0.3, 0.7, 2, lambda score: 1 / (1 + np.exp((0.6 - score) / 0.1))),
     "templates everywhere": (0.3, 1.0, 1.5, lambda score: 0.05 + 0.9 * (score - 0.3) / 0.7),
     "few mistakes": (0.3, 0.8, 2, lambda score: np.where(score >= 0.7, 0.99, 0.01)),
-    "a wide candidate rule, few duplicates": (
-        0.1,
-        0.5,
-        4,
-        lambda score: np.maximum(1 / (1 + np.exp((0.6 - score) / 0.05)), 0.002),
-    ),
+    "few duplicates": (0.1, 0.5, 4, lambda score: np.maximum(1 / (1 + np.exp((0.6 - score) / 0.05)), 0.002)),
 }
 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_intervals_contain_the_truth_in_at_least_92_of_100_samples(name: str) -> None:
-    """Strata, samples and figures of 200 corpora, as an audit makes them, beside the truth."""
+    """Strata, samples and figures of 120 corpora, as an audit makes them, beside the truth."""
     least, first, second, probability = CORPORA[name]
     random = np.random.default_rng(7)
-    held = {"duplicates": 0, "precision": 0, "recall": 0}
-    counted = dict.fromkeys(held, 0)
-    for _ in range(200):
+    held = []
+    for _ in range(120):
         pairs = int(random.integers(800, 3000))
         score = least + (1 - least) * random.beta(first, second, pairs)
         truth = random.random(pairs) < probability(score)
         returned = score >= 0.7
-        if not returned.any():
-            continue
         deviations = label_deviations(1 / (1 + np.exp((0.7 - score) / 0.05)))
         strata, pair_strata = stratify(score, returned, deviations, EDGES, EDGES)
         known = []
@@ -176,15 +161,8 @@ def test_intervals_contain_the_truth_in_at_least_92_of_100_samples(name: str) ->
             drawn = random.choice(np.flatnonzero(pair_strata == at), count, replace=False)
             known.append(StratumCounts(stratum.pairs, count, int(truth[drawn].sum())))
         point = threshold_points(strata, known, 0.7, ThresholdDirections(stricter=False, looser=False))[0]
-        truths = {
-            "duplicates": (duplicate_figure(estimate_duplicates(known)), truth.sum()),
-            "precision": (point.precision, truth[returned].mean()),
-            "recall": (point.recall, truth[returned].sum() / max(truth.sum(), 1)),
-        }
-        for what, (figure, true) in truths.items():
-            if figure.low is not None and figure.high is not None:
-                counted[what] += 1
-                held[what] += figure.low - 1e-9 <= true <= figure.high + 1e-9
-    assert min(counted.values()) > 160
-    for what in held:
-        assert held[what] / counted[what] >= 0.92, what
+        figures = duplicate_figure(estimate_duplicates(known)), point.precision, point.recall
+        truths = truth.sum(), truth[returned].mean(), truth[returned].sum() / max(truth.sum(), 1)
+        ends = np.array(figures, np.float64)[:, 1:]
+        held.append([low - 1e-9 <= true <= high + 1e-9 for (low, high), true in zip(ends, truths, strict=True)])
+    assert (np.mean(held, axis=0) >= 0.92).all()

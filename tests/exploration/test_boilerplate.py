@@ -118,26 +118,18 @@ def test_passages_occur_in_exactly_their_texts(texts: list[str], run: int, least
     assert ranks == sorted(ranks)
 
 
-def adverts() -> list[str]:
-    """Forty adverts: of two companies, each with its own words about itself and a legal line of the site."""
+def test_a_company_and_a_legal_line_are_two_passages() -> None:
     drawn = random.Random(3)
     about = (
         "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years.",
         "At Copperfield we build engines for ships, and everybody who works with us owns a part of the company.",
     )
     legal = "By applying for this job you accept the terms of the site and its privacy policy."
-    return [f"{' '.join(f'w{drawn.randrange(400)}' for _ in range(40))}. {about[at % 2]} {legal}" for at in range(40)]
-
-
-def test_a_company_and_a_legal_line_are_two_passages() -> None:
-    texts = adverts()
-    found = found_in(texts, 8, fewest_texts(len(texts)))
-    passages, _ = PassageGrower(found, np.ones(40, np.bool_)).passages()
+    texts = [f"{' '.join(f'w{drawn.randrange(400)}' for _ in range(40))}. {about[at % 2]} {legal}" for at in range(40)]
+    passages, _ = PassageGrower(found_in(texts, 8, fewest_texts(40)), np.ones(40, np.bool_)).passages()
     said = [(written(texts[one.texts[0]], int(one.places[0]), one.words), one.often) for one in passages]
-    assert said[0] == ("By applying for this job you accept the terms of the site and its privacy policy.", 40)
-    assert {times for _, times in said[1:]} == {20}
-    assert [text.split()[0] for text, _ in said[1:]] == ["Bright", "At"]
-    assert len(said) == 3
+    assert said[0] == (legal, 40)
+    assert [(text.split()[0], times) for text, times in said[1:]] == [("Bright", 20), ("At", 20)]
 
 
 def test_a_more_frequent_run_is_a_passage_of_its_own() -> None:
@@ -148,9 +140,6 @@ def test_a_more_frequent_run_is_a_passage_of_its_own() -> None:
     passages, _ = PassageGrower(found, np.ones(48, np.bool_)).passages()
     check(passages, found, texts, [True] * 48)
     assert [(one.words, one.often) for one in passages] == [(60, 48)] + 8 * [(12, 12)]
-    brief = [f"n{at} about{at % 4}x0 about{at % 4}x1 {footer} m{at}" for at in range(48)]
-    passages, _ = PassageGrower(found_in(brief, 8, 5), np.ones(48, np.bool_)).passages()
-    assert [(one.words, one.often) for one in passages] == [(60, 48)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +148,6 @@ def test_a_more_frequent_run_is_a_passage_of_its_own() -> None:
         "للتواصل مع الكاتب أرسل رسالة تبدأ بالرمز ثم مسافة ثم نص الرسالة",
         "版权所有，未经书面授权不得转载或镜像。",
         "สงวนลิขสิทธิ์ตามกฎหมาย ห้ามทำซ้ำ",
-        "この記事の無断転載を禁じます。",
         "🎉🎊🥳🎈🎁🎂🍰🕯️ 🎶",
         "All\u0000rights\u0001reserved \u202eby us <b>and</b> our\u00a0 friends & partners",
     ],

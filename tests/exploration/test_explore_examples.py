@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from neardup.documents import corpus_of, open_corpus
-from neardup.documents.corpus import Corpus
-from neardup.exploration.examples import Examples, choose_examples, choose_suspects, longest_shared, sample_families
+from neardup.exploration.examples import choose_examples, choose_suspects, longest_shared, sample_families
 from neardup.exploration.sample import draw_sample
 from neardup.exploration.views import CUTOFFS
 from neardup.keep.pairs import PairArrays
@@ -26,15 +25,12 @@ def words_of(text: str) -> list[str]:
     return [token.text for token in tokens(text)]
 
 
-def naive_longest(left: str, right: str) -> tuple[int, list[str]]:
+def naive_longest(left: str, right: str) -> list[str]:
     """Return the longest run of words of the left text that the right one has, the first of equals."""
     own, other = words_of(left), words_of(right)
-    for length in range(min(len(own), len(other)), 0, -1):
-        there = {tuple(other[at : at + length]) for at in range(len(other) - length + 1)}
-        for at in range(len(own) - length + 1):
-            if tuple(own[at : at + length]) in there:
-                return at, own[at : at + length]
-    return 0, []
+    runs = [own[at:end] for at in range(len(own)) for end in range(at + 1, len(own) + 1)]
+    padded = f" {' '.join(other)} "
+    return max((run for run in runs if f" {' '.join(run)} " in padded), key=len, default=[])
 
 
 @pytest.mark.parametrize(
@@ -52,33 +48,19 @@ def test_a_shared_run_is_written_as_in_the_left_text(left: str, right: str, shar
     assert longest_shared(left, right).written == shared
 
 
-def corpus_of_lengths(count: int = 60) -> list[str]:
-    drawn = random.Random(2)
-    return [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(count)]
-
-
 def sample_pairs(rows: Sequence[Row]) -> PairArrays:
-    rows = sorted(rows)
-    left, right, similarity = zip(*rows, strict=True) if rows else ((), (), ())
+    left, right, similarity = zip(*sorted(rows), strict=True)
     return PairArrays(np.array(left, np.int64), np.array(right, np.int64), np.array(similarity, np.float64))
 
 
-def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:
-    _, survey = draw_sample(corpus, sample=2000)
-    pairs = sample_pairs(rows)
-    family = sample_families(pairs, len(survey))
-    return choose_examples(pairs, survey, DocumentReader(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
-
-
-def many(low: float = 0.04, count: int = 400) -> list[Row]:
-    drawn = random.Random(4)
-    ends = {tuple(sorted(drawn.sample(range(60), 2))) for _ in range(count)}
-    return [(left, right, low + (1 - low) * drawn.random() ** 2) for left, right in sorted(ends)]
-
-
 def test_each_cutoff_has_examples_from_its_band() -> None:
-    rows = many()
-    found = chosen(corpus_of(corpus_of_lengths()), rows)
+    drawn = random.Random(2)
+    texts = [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(60)]
+    ends = {tuple(sorted(drawn.sample(range(60), 2))) for _ in range(400)}
+    rows = [(left, right, 0.04 + 0.96 * drawn.random() ** 2) for left, right in sorted(ends)]
+    corpus, pairs = corpus_of(texts), sample_pairs(rows)
+    _, survey = draw_sample(corpus, sample=2000)
+    found = choose_examples(pairs, survey, DocumentReader(corpus, survey.names), family=sample_families(pairs, 60))
     assert [one.cutoff for one in found] == list(CUTOFFS)
     for one in found:
         assert one.low < one.cutoff < one.high <= 1
@@ -90,7 +72,7 @@ def test_each_cutoff_has_examples_from_its_band() -> None:
         assert sorted(said.values(), reverse=True) == list(said.values())
         assert len({end for both in said for end in both}) == 2 * len(said)
         for pair in one.pairs:
-            _, words = naive_longest(pair.left.text, pair.right.text)
+            words = naive_longest(pair.left.text, pair.right.text)
             assert (pair.words, words_of(pair.passage)) == (len(words), words)
             assert (pair.left_source, pair.right_source) == ("", "")
     json.dumps([one.as_dict() for one in found])

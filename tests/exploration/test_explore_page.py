@@ -66,25 +66,15 @@ def exploration() -> Exploration:
     return replace(found, notes=(HOSTILE,), inputs=(f"it's here.jsonl {HOSTILE}".replace("\0", ""),))
 
 
-@pytest.fixture(scope="module")
-def path(exploration: Exploration, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return page_of(exploration, tmp_path_factory.mktemp("page"))
-
-
 def titles(page: Any) -> list[str]:
     return [title.removesuffix("#") for title in page.locator("h2").all_text_contents()]
 
 
-def open_all(page: Any) -> None:
-    """Open all folds, and draw every chart."""
-    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-    draw(page)
-
-
-def test_the_page_shows_every_part_and_its_texts_stay_texts(exploration: Exploration, path: Path) -> None:
-    assert path.stat().st_size < 2_000_000
-    content, advice = path.read_bytes(), exploration.advice
-    assert page_of(exploration, path.parent).read_bytes() == content
+def test_the_page_shows_every_part_and_its_texts_stay_texts(exploration: Exploration, tmp_path: Path) -> None:
+    path, advice = page_of(exploration, tmp_path), exploration.advice
+    content = path.read_bytes()
+    assert len(content) < 2_000_000
+    assert page_of(exploration, tmp_path).read_bytes() == content
     with opened(path) as page:
         assert page.evaluate("document.documentElement.scrollHeight") < 6000
         assert titles(page) == page.locator(".contents a").all_text_contents() == SECTIONS
@@ -99,54 +89,35 @@ def test_the_page_shows_every_part_and_its_texts_stay_texts(exploration: Explora
         for words in ("runs of 2 words", "What this advice is not sure of", f"{tiles[3]} of all documents"):
             assert words in text
         assert page.locator("#suspects details").count() == len(exploration.suspects) > 0
-        open_all(page)
-        charts = page.locator("figure").all()
-        assert [chart.locator("[role=img]").get_attribute("id") for chart in charts] == [
-            *("over-words", "pairs-by-threshold", "dropped-by-threshold", "lengths")
-        ]
-        for chart in charts:
-            assert chart.locator("[role=img]").get_attribute("aria-label")
-            assert chart.locator("table tbody tr").count() > 0
+        page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        draw(page)
+        charts = ["over-words", "pairs-by-threshold", "dropped-by-threshold", "lengths"]
+        assert [chart.get_attribute("id") for chart in page.locator("figure [role=img][aria-label]").all()] == charts
+        assert all(chart.locator("table tbody tr").count() for chart in page.locator("figure").all())
         assert page.locator("tr.best").first.inner_text().startswith(advice.features)
         pair = page.locator("#examples details.fold details.fold").nth(1)
         assert "longest shared run (" in pair.inner_text()
         assert pair.locator(".pair mark").count() > 0
         assert "0 pairs" in page.locator(".band").first.inner_text()
         contents = page.inner_text("#contents")
-        for words in (
-            "Arabic",
-            "Han",
-            "Templates",
-            "Leeds",
-            "Passages that many documents share",
-            "The largest families",
-        ):
+        for words in ("Arabic", "Han", "Templates", "Leeds", "Passages that many documents share", "largest families"):
             assert words in contents
         assert page.locator("main script, main img, main b").count() == 0
         assert page.title().endswith("explored - neardup")
         assert page.inner_text("main").count("<b>bold</b>") > 30
-
-
-def test_a_legend_shows_one_line_alone(path: Path) -> None:
-    with opened(path) as page:
-        page.locator("#over-words").scroll_into_view_if_needed()
+        # On a phone, where a legend shows one line alone, also if the chart is drawn again.
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
         buttons = page.locator("#histograms .legend button")
         assert buttons.all_inner_texts() == ["words:1", "words:2", "words:3", "words:2, idf"]
         buttons.nth(2).click()
         assert buttons.nth(2).get_attribute("aria-pressed") == "true"
         expect(page.locator('#over-words path[stroke][opacity="0.12"]')).to_have_count(3)
-        # A chart that is drawn again keeps it.
         page.emulate_media(color_scheme="dark")
         expect(page.locator('#over-words .role-axis-label text[fill="#a1a9b4"]').first).to_be_visible()
         page.wait_for_function("() => neardup.views['over-words'].signal('highlight') === 'words:3'")
         buttons.nth(2).click()
         assert page.locator("[aria-pressed=true]").count() == 0
-
-
-def test_an_open_page_fits_a_phone_in_the_dark(path: Path) -> None:
-    with opened(path, width=360, dark=True) as page:
-        open_all(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_unknown_parts_are_left_out(exploration: Exploration, tmp_path: Path) -> None:
@@ -164,17 +135,14 @@ def test_unknown_parts_are_left_out(exploration: Exploration, tmp_path: Path) ->
         assert page.locator("#thresholds tbody tr").count() == 1
 
 
-@pytest.mark.parametrize("texts", [[""] * 4, [f"the same {HOSTILE} for all of them"] * 20])
-def test_few_documents_get_a_page_without_advice(texts: list[str], tmp_path: Path) -> None:
-    found = nd.explore(texts, lengths=[1, 3])
-    with opened(page_of(found, tmp_path)) as page:
-        assert "No advice" in page.inner_text("#advice")
-        assert page.locator("pre.command, #suspects").count() == 0
-        open_all(page)
-        assert page.locator("main script, main img").count() == 0
-        if not any(texts):
-            assert page.inner_text("main").count("Nothing to show") >= 2
-    cell = found._repr_html_()
-    assert "<script>" not in cell
-    # What is wider than a notebook scrolls by itself.
-    assert cell.startswith('<div class="neardup" style="overflow-x:auto">')
+def test_few_documents_get_a_page_without_advice(tmp_path: Path) -> None:
+    for texts in ([""] * 4, [f"the same {HOSTILE} for all of them"] * 20):
+        found = nd.explore(texts, lengths=[1, 3])
+        with opened(page_of(found, tmp_path)) as page:
+            assert "No advice" in page.inner_text("#advice")
+            assert page.locator("pre.command, #suspects, main script, main img").count() == 0
+            assert (page.inner_text("main").count("Nothing to show") >= 2) == (not any(texts))
+        cell = found._repr_html_()
+        assert "<script>" not in cell
+        # What is wider than a notebook scrolls by itself.
+        assert cell.startswith('<div class="neardup" style="overflow-x:auto">')

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.exploration import views as views
-from neardup.exploration.views import AllPairs, all_pairs
+from neardup.exploration.views import all_pairs
 from neardup.features.store import Vectors
 from neardup.kernels.bounds import COSINE, EUCLIDEAN, JACCARD
 from neardup.kernels.postings import similarity_hundredths
@@ -69,15 +68,11 @@ def naive_pairs(
     return zero, counts, edges
 
 
-def check(found: AllPairs, documents: list[Document], measure: str, *, weighted: bool, unit: int = 1) -> None:
-    zero, counts, edges = naive_pairs(documents, measure, weighted=weighted, unit=unit)
-    assert (found.zero, found.counts.tolist(), found.edges.tolist()) == (zero, counts, edges)
-
-
 @given(st.lists(small, max_size=9), st.sampled_from(SETS), st.integers(0, 101))
 def test_pairs_of_sets_are_counted_exactly(documents: list[Document], measure: str, least: int) -> None:
     found = all_pairs(extract_vectors(documents, weighted=False), measure, least=least)
-    check(found, documents, measure, weighted=False)
+    counted = found.zero, found.counts.tolist(), found.edges.tolist()
+    assert counted == naive_pairs(documents, measure, weighted=False)
     close = []
     for (i, f), (j, g) in combinations(enumerate(documents), 2):
         o, a, b = counts_of(measure, f, g, weighted=False)
@@ -91,7 +86,8 @@ def test_pairs_of_sets_are_counted_exactly(documents: list[Document], measure: s
 @given(st.lists(small | large, max_size=7), st.sampled_from(WEIGHTS), st.sampled_from([1, 7, LARGE]))
 def test_pairs_of_weights_are_counted_exactly(documents: list[Document], measure: str, unit: int) -> None:
     found = all_pairs(extract_vectors(documents, weighted=True), measure, unit=unit)
-    check(found, documents, measure, weighted=True, unit=unit)
+    counted = found.zero, found.counts.tolist(), found.edges.tolist()
+    assert counted == naive_pairs(documents, measure, weighted=True, unit=unit)
 
 
 numbers = st.integers(1, (1 << 61) - 1)
@@ -102,13 +98,13 @@ numbers = st.integers(1, (1 << 61) - 1)
 @example((1 << 61) // 100 * 7, (1 << 61) // 100 * 50, (1 << 61) // 100 * 57)
 def test_large_numbers_fall_into_the_right_bin(o: int, more: int, others: int) -> None:
     a, b = min(o + more, (1 << 61) - 1), min(o + others, (1 << 61) - 1)
-    q, edge = similarity_hundredths(JACCARD, o, a, b, 1)
-    s = Fraction(o, a + b - o)
-    assert Fraction(q, 100) < s <= Fraction(q + 1, 100)
-    assert edge == (s == Fraction(q + 1, 100))
-    q, edge = similarity_hundredths(COSINE, o, a, b, 1)
-    assert Fraction(q, 100) ** 2 < Fraction(o * o, a * b) <= Fraction(q + 1, 100) ** 2
-    assert edge == (Fraction(o * o, a * b) == Fraction(q + 1, 100) ** 2)
+    for measure, power, similarity in (
+        (JACCARD, 1, Fraction(o, a + b - o)),
+        (COSINE, 2, Fraction(o * o, a * b)),
+    ):
+        q, edge = similarity_hundredths(measure, o, a, b, 1)
+        assert Fraction(q, 100) ** power < similarity <= Fraction(q + 1, 100) ** power
+        assert edge == (similarity == Fraction(q + 1, 100) ** power)
 
 
 @given(st.integers(1, 1 << 61), st.integers(1, 1 << 32))
@@ -116,10 +112,9 @@ def test_large_numbers_fall_into_the_right_bin(o: int, more: int, others: int) -
 @example(1 << 40, 1 << 38)
 def test_distances_fall_into_the_right_bin(square: int, unit: int) -> None:
     q, edge = similarity_hundredths(EUCLIDEAN, 1, square + 1, 1, unit)
-    squared = Fraction(square, unit)
+    squared, last = Fraction(square, unit), (Fraction(100, q + 1) - 1) ** 2
     # s = 1 / (1 + d) > q/100 where d < 100/q - 1.
     assert q == 0 or squared < (Fraction(100, q) - 1) ** 2
-    last = (Fraction(100, q + 1) - 1) ** 2
     assert squared >= last
     assert edge == (squared == last)
 
@@ -131,7 +126,7 @@ def test_threads_and_buffer_sizes_change_nothing(monkeypatch: pytest.MonkeyPatch
         vectors = extract_vectors(documents, weighted=weighted)
         one = all_pairs(vectors, measure, least=1)
         with monkeypatch.context() as changed:
-            changed.setattr(views, "_PAIR_CAPACITY", 1)
+            changed.setattr("neardup.exploration.views._PAIR_CAPACITY", 1)
             three = all_pairs(vectors, measure, least=1, threads=3)
         assert one.zero == three.zero
         for left, right in zip((*one[1:3], *one.close), (*three[1:3], *three.close), strict=True):

@@ -1,49 +1,46 @@
-"""The profile of a corpus: its counts against plain ones, scripts, templates and families."""
+"""The sample and the profile of a corpus: counts against plain ones, scripts, templates and families."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.documents import corpus_of
+from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.exploration import messages
 from neardup.exploration.profile import (
     QUANTILES,
-    Copies,
     CorpusProfile,
     ScriptCount,
     Scripts,
     beginning,
     count_scripts,
+    family_core,
     length_bins,
     length_quantiles,
     main_script,
     profile_corpus,
 )
-from neardup.exploration.sample import draw_sample
+from neardup.exploration.sample import draw_sample, row_hashes
 from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
 
 
-def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> CorpusProfile:
-    sample, survey = draw_sample(corpus, sample=2000, threads=threads)
-    findings = None
-    if threshold is not None:
-        findings = run(corpus, Recipe(features="words:4", threshold=threshold), threads=threads).findings
-    reader = DocumentReader(corpus, survey.names)
-    return profile_corpus(survey, sample, corpus, reader, findings=findings, threads=threads, **options)
+def profile(corpus: Corpus) -> CorpusProfile:
+    sample, survey = draw_sample(corpus, sample=2000)
+    findings = run(corpus, Recipe(features="words:4", threshold=0.5), threads=1).findings
+    return profile_corpus(survey, sample, corpus, DocumentReader(corpus, survey.names), findings=findings)
 
 
 ABOUT = "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years."
@@ -64,12 +61,11 @@ def corpus_texts() -> list[str]:
     return [*texts, "", "word", "   ", "版权所有未经书面授权不得转载", "🎉"]
 
 
-def test_everything_is_counted() -> None:
+def test_everything_is_counted_and_families_are_those_of_the_run() -> None:
     texts = corpus_texts()
     found = profile(corpus_of(texts))
-    sizes = [len(text.encode()) for text in texts]
+    sizes, counts = [len(text.encode()) for text in texts], [len(tokens(text)) for text in texts]
     assert (found.documents, found.bytes) == (len(texts), sum(sizes))
-    counts = [len(tokens(text)) for text in texts]
     assert (found.words.documents, found.words.total) == (len(texts), sum(counts))
     assert (found.words.empty, found.words.one) == (2, 2)
     assert found.words.mean == pytest.approx(np.mean(counts))
@@ -77,12 +73,8 @@ def test_everything_is_counted() -> None:
     (group,) = found.copies.largest
     assert (group.documents, group.bytes, group.ids) == (10, sizes[8], ("8", "28", "29", "30", "31"))
     assert group.begins == beginning(texts[8])
-
-
-def test_templates_and_families_are_those_of_the_run() -> None:
-    found = profile(corpus_of(corpus_texts()))
     assert [(one.number, one.documents, one.complete) for one in found.families] == [(2, 10, True), (1, 8, True)]
-    assert found.families[0].ids == ("8", "28", "29", "30", "31")
+    assert found.families[0].ids == group.ids
     assert found.families[1].begins.startswith("Nurse in Leeds")
     assert (found.families_found, found.families_examined, found.templates_found) == (2, 2, 1)
     (template,) = found.templates
@@ -112,13 +104,10 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
 
 
 def test_the_summary_of_a_profile_adds_up() -> None:
-    found = profile(corpus_of(corpus_texts()))
     scripts = tuple(ScriptCount(name, 10, 0.2, ()) for name in ("Latin", "Arabic", "Thai", "Han", "Greek"))
-    said = messages.describe_profile(replace(found, scripts=Scripts(50, scripts)))
+    said = messages.describe_profile(replace(profile(corpus_of(corpus_texts())), scripts=Scripts(50, scripts)))
     assert said["scripts"] == ["Latin 20%, Arabic 20%, Thai 20%, others 40%"]
     assert said["exact copies"] == ["9 copies of 1 text"]
-    none = messages.describe_profile(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
-    assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
 
 
 @pytest.mark.parametrize(
@@ -151,3 +140,74 @@ def test_each_document_has_one_script(texts: list[str]) -> None:
     for one in found.scripts:
         members = [str(at) for at, text in enumerate(texts) if main_script(text) == one.name]
         assert (one.documents, list(one.ids)) == (len(members), members[:3])
+
+
+def test_the_core_of_a_family_is_what_matches_its_centre() -> None:
+    # 0 and 5 have equal features, 5 and 7 equal texts; 2 matches 0, 3 and 4, which match nothing else; 6 matches 4.
+    representative = np.array([0, 1, 2, 3, 4, 0, 6, 0])
+    texts = np.array([0, 1, 2, 3, 4, 5, 6, 5])
+    left, right = np.array([0, 2, 2, 4]), np.array([2, 3, 4, 6])
+    family = np.array([0, 2, 3, 4, 5, 6, 7])
+    assert family_core(family, representative, left, right, texts).tolist() == [2, 0, 3, 4, 5]
+    alone = np.array([0, 5, 7])
+    none = np.zeros(0, np.int64)
+    assert family_core(alone, representative, none, none, texts).tolist() == [0, 5]
+
+
+TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
+
+
+def written(folder: Path, rows: Iterable[dict[str, object]], *sizes: int) -> list[str]:
+    """Rows as JSON lines: so many in each file, the rest in the last."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    names = []
+    for number, size in enumerate((*sizes, len(lines))):
+        name = folder / f"part-{number}.jsonl"
+        name.write_text("".join(lines[:size]), "utf-8")
+        names.append(str(name))
+        lines = lines[size:]
+    return names
+
+
+def test_the_smallest_hashes_are_drawn() -> None:
+    keys = row_hashes(np.arange(500), 7)
+    assert len(set(keys.tolist())) == 500
+    with corpus_of(TEXTS) as corpus:
+        found, _ = draw_sample(corpus, sample=40, seed=7)
+    assert found.positions.tolist() == sorted(np.argsort(keys)[:40].tolist())
+    assert found.texts == [TEXTS[place] for place in found.positions]
+
+
+def test_broken_records_do_not_change_the_sample(tmp_path: Path) -> None:
+    """A document is drawn by its row, so that a record that is mended later does not change the sample."""
+    rows: list[dict[str, object]] = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
+    broken = [row if number % 50 else {"id": row["id"]} for number, row in enumerate(rows)]
+    with open_corpus(written(tmp_path, rows)) as corpus:
+        whole, _ = draw_sample(corpus, sample=500)
+        by_row = dict(zip(whole.names.rows[whole.positions].tolist(), whole.texts, strict=True))
+    with open_corpus(written(tmp_path, broken)) as corpus:
+        found, survey = draw_sample(corpus, sample=100)
+        rows_drawn = found.names.rows[found.positions].tolist()
+    keys = row_hashes(survey.names.rows, 0)
+    assert rows_drawn == sorted(survey.names.rows[np.argsort(keys)[:100]].tolist())
+    assert [by_row[row] for row in rows_drawn] == found.texts
+
+
+def test_the_survey_has_sizes_digests_and_sources(tmp_path: Path) -> None:
+    rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS[:30] + TEXTS[:5])]
+    names = written(tmp_path, rows, 10)
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    for name, text in (("a.txt", "one"), ("b.txt", ""), ("deep/c.txt", "three")):
+        (folder / name).write_text(text)
+    with open_corpus([*names, str(folder)]) as corpus:
+        found, survey = draw_sample(corpus, sample=2000, threads=2)
+    texts = [row["text"] for row in rows] + ["one", "", "three"]
+    assert survey.text_bytes.tolist() == [len(str(text).encode()) for text in texts]
+    assert found.bytes == survey.text_bytes.sum()
+    marks = [tuple(mark) for mark in survey.text_digests.tolist()]
+    assert marks[:5] == marks[30:35]
+    assert len(set(marks)) == 33
+    assert [survey.sources[code] for code in survey.source.tolist()] == (
+        [names[0]] * 10 + [names[1]] * 25 + [str(folder)] * 2 + [str(folder / "deep")]
+    )

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.exploration.profile import family_core
 from neardup.exploration.templates import Pattern, find_pattern
 from neardup.text.normalize import tokens
 
@@ -57,18 +56,12 @@ def test_adverts_that_differ_in_the_place_are_a_template() -> None:
     assert pattern is not None
     holds(pattern, texts)
     assert pattern.members == tuple(range(8))
-    assert len(pattern.slots) == 2
     for slot in pattern.slots:
         assert slot.distinct == 8
         assert sorted(slot.fillers) == sorted((place, 1) for place in PLACES)
-    assert pattern.pieces[0] == ("Bright Harbour is looking for Care Assistants in ", -1)
-    assert pattern.pieces[1] == ("Leeds", 0)
-    assert pattern.pieces[2][0].startswith(". You look after")
-    assert pattern.constant == len(words_of(texts[0])) - 2
-
-
-def test_one_text_that_lacks_what_all_others_have_is_left_out() -> None:
-    texts = [advert(place) for place in PLACES]
+    assert pattern.pieces[:2] == (("Bright Harbour is looking for Care Assistants in ", -1), ("Leeds", 0))
+    assert (pattern.pieces[2][0][:17], pattern.constant) == (". You look after ", len(words_of(texts[0])) - 2)
+    # One text that lacks what all others have is left out.
     texts[3] = "Bright Harbour is looking for you. " + texts[3][60:180] + " And now something else altogether follows."
     pattern = find_pattern(texts)
     assert pattern is not None
@@ -76,17 +69,11 @@ def test_one_text_that_lacks_what_all_others_have_is_left_out() -> None:
     assert pattern.members == (0, 1, 2, 4, 5, 6, 7)
 
 
-def edited(text: str, drawn: random.Random, edits: int, places: range | None = None) -> str:
+def edited(text: str, drawn: random.Random, edits: int, places: range) -> str:
     words = text.split()
     for _ in range(edits):
-        at = drawn.choice(places or range(len(words)))
-        kind = drawn.randrange(3)
-        if kind == 0:
-            words[at] = f"new{drawn.randrange(1000)}"
-        elif kind == 1:
-            words.insert(at, f"more{drawn.randrange(1000)} of it")
-        elif len(words) > 10:
-            del words[at]
+        at, new = drawn.choice(places), f"new{drawn.randrange(1000)}"
+        words[at : at + drawn.randrange(2)] = drawn.choice(([new], [f"{new} of it"], []))
     return " ".join(words)
 
 
@@ -101,21 +88,10 @@ def test_edited_copies_are_no_template(seed: int, count: int, edits: int) -> Non
     assert find_pattern([edited(base, drawn, edits, places) for places in stretches]) is None
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        [],
-        [""],
-        ["one"],
-        ["one"] * 5,
-        ["", "", "", ""],
-        [advert(place) for place in PLACES[:3]],
-        [advert(place, role) for place in PLACES[:1] for role in PLACES[:2] * 3],
-        [" ".join(f"{place}{step}" for step in range(20)) for place in PLACES],
-    ],
-)
-def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template(texts: list[str]) -> None:
-    assert find_pattern(texts) is None
+def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template() -> None:
+    few, alike = [advert(place) for place in PLACES[:3]], [advert("Leeds", role) for role in PLACES[:2] * 3]
+    for texts in ([], ["one"] * 5, [""] * 4, few, alike, [f"{place} " * 20 for place in PLACES]):
+        assert find_pattern(texts) is None
 
 
 @pytest.mark.parametrize(
@@ -156,15 +132,3 @@ def test_a_template_fits_its_texts(ends: list[str], frame: str) -> None:
     pattern = find_pattern(texts)
     if pattern is not None:
         holds(pattern, texts)
-
-
-def test_the_core_of_a_family_is_what_matches_its_centre() -> None:
-    # 0 and 5 have equal features, 5 and 7 equal texts; 2 matches 0, 3 and 4, which match nothing else; 6 matches 4.
-    representative = np.array([0, 1, 2, 3, 4, 0, 6, 0])
-    texts = np.array([0, 1, 2, 3, 4, 5, 6, 5])
-    left, right = np.array([0, 2, 2, 4]), np.array([2, 3, 4, 6])
-    family = np.array([0, 2, 3, 4, 5, 6, 7])
-    assert family_core(family, representative, left, right, texts).tolist() == [2, 0, 3, 4, 5]
-    alone = np.array([0, 5, 7])
-    none = np.zeros(0, np.int64)
-    assert family_core(alone, representative, none, none, texts).tolist() == [0, 5]

@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import browser
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -52,8 +51,13 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
     return reasons
 
 
+#: The second and the third match the first, but not each other; the last two are a family of their own.
+UNLIKE = ["a b c d e f", "c d e f", "a b c d", "u v w x y z", "u v w x y"]
+
+
 @pytest.mark.parametrize("name", ["jaccard", "multiset", "cosine", "edit", "two steps", "hamming"])
 @given(TEXTS)
+@example(UNLIKE)
 @settings(max_examples=5)
 def test_families_and_rows_follow_from_the_pairs(name: str, documents: list[str]) -> None:
     recipe, margin = MARGINS[name]
@@ -120,21 +124,25 @@ def test_examples_are_the_nearest_pairs_on_both_sides(name: str, documents: list
         assert report.matching_examples[0].similarity == min(unequal)
 
 
+def test_examples_of_different_families_come_first() -> None:
+    _, report = report_of(UNLIKE, Recipe(features="words:2", threshold=0.5), {"cases": 2})
+    assert [(one.left.id, one.right.id) for one in report.matching_examples] == [("0", "1"), ("3", "4")]
+
+
 def test_a_classifier_gives_evidence_and_a_sweep_over_probabilities() -> None:
     classifier = trained(SETS)
     table = texts(40, 2).table
-    report = report_of(table, classifier.recipe, classifier=classifier, margin=0.2)[1]
+    report, plain = (
+        report_of(table, classifier.recipe, classifier=classifier, margin=margin)[1] for margin in (0.2, None)
+    )
     assert report.sweep is not None
     assert (report.sweep.threshold_name, report.sweep.thresholds[0]) == ("probability", 0.01)
     members = [member for family in report.families for member in family.members if member.reason == NEAR]
     assert all("mainly because of" in member.evidence for member in members)
     assert "candidates of its rule" in report.facts["classifier"]
-    assert report.unmatched_examples
-    plain = report_of(table, classifier.recipe, classifier=classifier)[1]
-    assert plain.unmatched_examples == []
+    assert (len(report.unmatched_examples) > 0, plain.unmatched_examples) == (True, [])
     assert "were not searched" in plain.missing_pairs_note
-    similarities = [[one.similarity for one in found.matching_examples] for found in (plain, report)]
-    assert similarities[0] == similarities[1]
+    assert [one.similarity for one in plain.matching_examples] == [one.similarity for one in report.matching_examples]
 
 
 def test_a_report_says_why_it_has_no_sweep_or_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,33 +166,24 @@ def test_a_report_says_why_it_has_no_sweep_or_no_pairs(monkeypatch: pytest.Monke
     assert any("pairs_per_document" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("documents", [[], [""], ["", ""], ["a rose"], ["a rose", "a tulip in a garden"]])
+@pytest.mark.parametrize("documents", [[], ["", ""], ["a rose", "a tulip in a garden"]])
 def test_a_run_without_duplicates_has_an_empty_report(documents: list[str]) -> None:
     result, report = report_of(documents, Recipe(), margin=0.2)
     assert report.documents == report.kept == len(documents)
-    assert not (report.families)
-    assert not (report.rows)
-    assert not (sum(report.similarity))
+    assert not any((report.families, report.rows, sum(report.similarity)))
+    assert ("The input had no document." in report.notes) == (not documents)
     assert result.plot_similarity().to_dict()["layer"]
 
 
-@pytest.mark.parametrize(
-    ("recipe", "end"),
-    [
+def test_a_sentence_says_what_matches() -> None:
+    for recipe, end in (
         (Recipe(), "at least 85% of the runs of 5 words that occur in either of them."),
-        (
-            Recipe(features="words:1", threshold=0.2, second_step="learned(d2268620b306f7f8)"),
-            ", and the classifier agrees.",
-        ),
-        (
-            Recipe(signature="simhash", measure="hamming", threshold=3),
-            "at most 3 of the 64 bits of their SimHashes differ.",
-        ),
-    ],
-)
-def test_a_sentence_says_what_matches(recipe: Recipe, end: str) -> None:
-    assert rule_in_words(recipe).startswith("Two documents match if ")
-    assert rule_in_words(recipe).endswith(end)
+        (Recipe(features="words:1", second_step="learned(d2268620b306f7f8)"), ", and the classifier agrees."),
+        (Recipe(signature="simhash", measure="hamming", threshold=3), "3 of the 64 bits of their SimHashes differ."),
+    ):
+        assert rule_in_words(recipe).startswith("Two documents match if ")
+        assert rule_in_words(recipe).endswith(end)
+    assert rule_in_words(Recipe(features="words:1", weights="idf", measure="weighted_jaccard")) == ""
 
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
@@ -195,17 +194,16 @@ BASE = "the harbour board voted on tuesday to widen the eastern channel at a cos
 def test_a_report_of_simhashes_counts_bits() -> None:
     documents = [BASE, BASE.upper(), *(f"{BASE} {more}" for more in ("again", "today it said", "with more to come"))]
     recipe = Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6)
-    result, report = report_of(documents, recipe, margin=6)
-    bits = {round(64 * (1 - pair.similarity)) for pair in result.pairs if pair.similarity < 1}
-    (similar,), (pairs, sweep) = build_charts(report)
+    _, report = report_of(documents, recipe, margin=6)
+    _, (pairs, sweep) = build_charts(report)
     counts = {row["bits"]: row["count"] for row in pairs.specification["layer"][0]["data"]["values"]}
     # Of documents with one SimHash the first stands for all.
-    assert {number for number in counts if number <= 6} == bits == {5}
-    assert max(counts) > 6
-    assert similar.specification["layer"][0]["encoding"]["x"]["title"] == "bits that differ"
+    assert {number for number in counts if number <= 6} == {5}
     # The line stands between the last bar that matches and the first that does not.
     assert pairs.specification["layer"][1]["transform"][0]["calculate"] == "64 * (1 - cut) + 0.5"
     assert "12 bits" in sweep.figures_table
+    # A family that is not listed has no link.
+    assert "#family-" not in report_page(replace(report, families=()))
     page = report_page(report).replace("\\u2264", "≤")
     for words in ("from 12 bits to 0 bits", "bits that differ ≤ 6", "5 bits apart: a match", "8 bits apart: no match"):
         assert words in page
@@ -216,30 +214,13 @@ def test_a_page_depends_neither_on_threads_nor_on_the_input_format(tmp_path: Pat
         report = run_report(result.findings, result.summary)
         assert len(report.stages) == 4
         page = report_page(replace(report, stages=(), facts={}))
-        return re.sub("<header.*?</header>", "", page).replace(str(path), "")
+        return re.sub("<header.*?</header>", "", page)
 
-    table = pa.table(
-        {
-            "id": ["a", "b", "c", "d"],
-            "text": [BASE, BASE + ".", BASE.replace("tuesday", "wednesday"), "one"],
-            "title": ["Harbour", "Harbour again", "Harbour on wednesday", "one word"],
-        }
-    )
+    texts = [BASE, BASE + ".", BASE.replace("tuesday", "wednesday"), "one"]
+    table = pa.table({"id": list("abcd"), "text": texts, "title": [f"Harbour {at}" for at in range(4)]})
     path = tmp_path / "in.jsonl"
     options: dict[str, Any] = {"features": "words:2", "threshold": 0.75, "margin": 0.4}
     path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     pages = {page_of(nd.dedup(table, threads=threads, **options)) for threads in (1, 2)}
     with nd.dedup_files(str(path), **options) as result:
         assert pages == {page_of(result)}
-
-
-def test_a_page_without_duplicates_says_so(tmp_path: Path) -> None:
-    nd.dedup([]).report(tmp_path / "none.html")
-    nd.dedup(["a rose", "a tulip"], margin=0.2).report(tmp_path / "few.html")
-    for name in ("none.html", "few.html"):
-        with browser.opened(tmp_path / name) as view:
-            text = view.inner_text("main")
-        assert "How this was made" in text
-        assert "Nothing to show: no dropped documents" in text
-        assert "The families below" not in text
-        assert ("The input had no document." in text) == (name == "none.html")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
 from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.sweep import SweepResult, sweep_thresholds
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import ELSEWHERE, NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of
 from neardup.stream.document import Document
@@ -125,7 +126,7 @@ def test_a_report_counts_and_lists_what_a_plain_loop_finds(drawn: list[tuple[int
     assert report.wording is FLOW
 
 
-def test_missing_texts_are_replaced_by_a_note() -> None:
+def test_missing_texts_and_keepers_have_their_places_in_a_report() -> None:
     report = report_of(flow_of([(0, 10), (1, 12), (2, 13)]), missing=(0, 2))
     (family,) = report.families
     assert family.lead == "Title 1"
@@ -134,14 +135,10 @@ def test_missing_texts_are_replaced_by_a_note() -> None:
     # Three members and two pairs.
     assert page.count("It has left.") == 5
     assert "text of item 1" in page
-
-
-def test_a_keeper_outside_of_the_report_is_named_by_its_id() -> None:
     flow = replace(flow_of([(0, 10), (1, 12)]), keeper_rows=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
     report = report_of(replace(flow, similarity=np.array([0.7, 0.6])))
-    assert (report.documents, report.kept) == (2, 0)
     (family,) = report.families
-    assert (family.kept, family.members[0].similarity) == (0, 0.7)
+    assert (report.documents, report.kept, family.kept, family.members[0].similarity) == (2, 0, 0, 0.7)
     assert family.members[0].keeper is not None
     assert family.members[0].keeper.id == "old"
     assert [row.keeper for row in report.rows] == ["id-0", "old"]
@@ -150,30 +147,27 @@ def test_a_keeper_outside_of_the_report_is_named_by_its_id() -> None:
 def test_known_pairs_below_the_threshold_are_shown() -> None:
     flow = flow_of([(0, 10), (1, 12), (0, 10), (0, 10), (0, 10)])
     pairs = {(0, 1): 0.6, (0, 2): 0.45, (1, 3): 0.49, (2, 4): 0.48, (0, 4): 0.44}
-    known = KnownPairs(
-        left=np.array([left for left, _ in pairs]),
-        right=np.array([right for _, right in pairs]),
-        similarity=np.array(list(pairs.values())),
-        relaxed_threshold=criterion_of(RECIPE).threshold * 4 / 5,
-    )
+    left, right = np.array(list(pairs)).T
+    similarity = np.array(list(pairs.values()))
+    known = KnownPairs(left=left, right=right, similarity=similarity, relaxed_threshold=Fraction(2, 5))
     report = report_of(flow, ReportLimits(cases=2), known)
     # 3 was never compared with 1, which was stopped.
     examples = [(one.left.id, one.right.id) for one in report.unmatched_examples]
     assert examples == [("id-2", "id-4"), ("id-0", "id-2")]
-    assert report.missing_pairs_note == ""
     assert report.sweep is not None
-    assert report.sweep.is_exact
-    assert report.sweep.thresholds[0] == 0.4
+    assert (report.sweep.is_exact, report.sweep.thresholds[0], report.missing_pairs_note) == (True, 0.4, "")
     assert sum(report.pair_similarity) == 5
-    with_copy = replace(known, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
+    with_copy = replace(known, similarity=np.array([1.0, *similarity[1:]]))
     assert sum(report_of(replace(flow, exact=flow.similarity > 0), known=with_copy).pair_similarity) == 4
 
 
 def test_lags_between_duplicates_and_their_originals_are_counted() -> None:
-    report = report_of(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)]))
+    times = np.arange(7) * HOUR
+    # The original of the last one came at an unknown time.
+    times[5] = NO_TIME
+    report = report_of(replace(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20), (0, 10), (1, 12)]), times=times))
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
     (_, chart), _ = build_charts(report)
-    assert chart.key == "lag"
     assert "<td>100%</td>" in chart.figures_table
     assert not report_of(flow_of([(0, 10)])).lags
 
@@ -194,24 +188,22 @@ class Replayed:
         for row, (hours, words) in enumerate(drawn):
             time += hours * HOUR
             self.items.append(Item(row, f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
-        self.verdicts = self.verdicts_at(None)
+        self.verdicts = self.verdicts_of(settings.recipe)
 
-    def verdicts_at(self, threshold: float | None) -> list[Any]:
+    def verdicts_of(self, recipe: Recipe) -> list[Any]:
         own = self.settings
         options: dict[str, Any] = {"window": own.window, "window_by": own.window_by, "against": own.against}
-        recipe = None if own.classifier else own.recipe
-        if recipe is not None and threshold is not None:
-            recipe = recipe.changed(threshold=threshold)
-        with Index(recipe, classifier=own.classifier, now=latest_time, **options) as index:
+        chosen = None if own.classifier else recipe
+        with Index(chosen, classifier=own.classifier, now=latest_time, **options) as index:
             return [index.add(Document(item.id, item.text, utc(item.time))) for item in self.items]
 
     def dropped_at(self, threshold: float) -> list[bool]:
-        return [verdict.is_duplicate for verdict in self.verdicts_at(threshold)]
+        return [one.is_duplicate for one in self.verdicts_of(self.settings.recipe.changed(threshold=threshold))]
 
-    def relaxed_pairs(self, margin: float) -> KnownPairs:
-        return find_relaxed_pairs(self.items, self.settings, margin, len(self.items), report=lambda *_: None)
-
-    def sweep(self, known: KnownPairs) -> SweepResult:
+    def sweep(self, known: KnownPairs | float) -> SweepResult:
+        """Return the sweep over known pairs, or over those of a margin."""
+        if isinstance(known, float):
+            known = find_relaxed_pairs(self.items, self.settings, known, len(self.items), report=lambda *_: None)
         rows = {item.id: item.row for item in self.items}
         exact = np.array([verdict.kind == "exact" for verdict in self.verdicts], np.bool_)
         flow = Verdicts(
@@ -222,20 +214,14 @@ class Replayed:
             exact=exact,
             equal=exact,
         )
-        return sweep_thresholds(
-            flow,
-            criterion_of(self.settings.recipe, self.settings.classifier),
-            known,
-            watched=np.arange(len(flow)),
-            everything=self.settings.against == "everything",
-        )
+        criterion, everything = criterion_of(self.settings.recipe, self.settings.classifier), self.settings.against
+        watched = np.arange(len(flow))
+        return sweep_thresholds(flow, criterion, known, watched=watched, everything=everything == "everything")
 
 
 SWEPT = RECIPE.changed(threshold=0.6)
-WINDOWS, AGAINST = (
-    st.sampled_from(["6h", "12h", "endless", "4 documents"]),
-    st.sampled_from(["originals", "everything"]),
-)
+WINDOWS = st.sampled_from(["6h", "12h", "endless", "4 documents"])
+AGAINST = st.sampled_from(["originals", "everything"])
 
 
 @settings(max_examples=20)
@@ -244,7 +230,7 @@ def test_a_sweep_equals_a_replay_at_each_threshold(
     drawn: list[tuple[int, list[str]]], window: str, against: str
 ) -> None:
     replayed = Replayed(drawn, ReplaySettings(SWEPT, window, against=against))
-    found = replayed.sweep(replayed.relaxed_pairs(0.3))
+    found = replayed.sweep(0.3)
     sweep = found.sweep
     assert (sweep.is_exact, sweep.thresholds[0], sweep.thresholds[sweep.own_index]) == (True, 0.3, 0.6)
     for at, threshold in list(enumerate(sweep.thresholds))[::17]:
@@ -272,7 +258,7 @@ def test_a_sweep_of_a_classifier_goes_by_its_probability() -> None:
     classifier = make_classifier(candidate_rule="jaccard(words:1) >= 0.2")
     drawn = [(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))]
     replayed = Replayed(drawn, ReplaySettings(classifier.recipe, "12h", classifier=classifier))
-    sweep = replayed.sweep(replayed.relaxed_pairs(0.2)).sweep
+    sweep = replayed.sweep(0.2).sweep
     assert (sweep.threshold_name, sweep.is_exact) == ("probability", True)
     assert sweep.dropped[sweep.own_index] == sum(verdict.is_duplicate for verdict in replayed.verdicts)
     assert sweep.dropped[0] >= sweep.dropped[-1]

@@ -324,17 +324,22 @@ def _best_table(content: Json) -> Html:
     best: set[int] = set()
     for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
         lead = leads.get(recipe["name"])
-        wall = f"<br><small>wall {recipe['wall_ms_per_document']:.2g}</small>"
+        wall = f"<br><small>wall {_format_ms(recipe['wall_ms_per_document'])}</small>"
         for row in (recipe["best"], *_own_threshold_rows(recipe)):
             leading = row is recipe["best"]
             name = Html(f'<span title="{escape(recipe["description"])}">{escape(recipe["name"])}</span>')
             cells = [name, *_cells(recipe, row, ("returned", "correct"), accuracy=partial)]
             cells.insert(3, "" if lead is None or not leading else _with_interval(lead["difference"]))
-            cells.append(Html(f"{recipe['cpu_ms_per_document']:.2g}{wall}") if leading else "")
+            cells.append(Html(f"{_format_ms(recipe['cpu_ms_per_document'])}{wall}") if leading else "")
             if leading and recipe["name"] == content["best"]:
                 best.add(len(rows))
             rows.append(cells)
     return table(head, rows, highlighted=best)
+
+
+def _format_ms(time: float) -> str:
+    """Return milliseconds with two digits, or one below a tenth: a wider column would make the table scroll."""
+    return f"{time:,.0f}" if time >= 10 else f"{time:.{1 if time < 0.1 else 2}g}"
 
 
 def _own_threshold_rows(recipe: Json) -> list[Json]:
