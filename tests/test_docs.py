@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import shlex
 import shutil
@@ -15,11 +16,16 @@ from tempfile import TemporaryDirectory
 import pytest
 from paths import ROOT
 
-import neardup
 from neardup.cli.app import app
 from neardup.errors import RecipeError
 from neardup.spark.session import check_spark
 
+#: The modules that show examples in their docstrings.
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "src").rglob("*.py")
+    if ">>> " in path.read_text("utf-8")
+)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: Of so few rows, compiled code would take longer than it saves.
@@ -94,8 +100,9 @@ def run_subprocess(words: list[str]) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_docstring_examples() -> None:
-    result = doctest.testmod(neardup, optionflags=FLAGS)
+@pytest.mark.parametrize("module", MODULES)
+def test_docstring_examples(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
     assert result.attempted > 0
     assert result.failed == 0
 
