@@ -1,4 +1,4 @@
-"""Settings of all tests: Hypothesis profiles, interrupts, the order of tests, and the end of the browser."""
+"""Settings of all tests: Hypothesis profiles, interrupts, the order of tests, the browser's end, Spark's session."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import browser
 import pytest
 from hypothesis import settings
+
+from neardup.errors import RecipeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Commands that tests start buffer their output and use compiled modules, as for users. So does pytest: parsing every
 # file again would take 20 s of each process.
@@ -45,7 +51,7 @@ _FIRST = (
     "tests/pipeline/test_corpora.py",
     "tests/search/test_bounded_join.py",
 )
-_APART = ("tests/test_docs.py", "tests/search/test_bounded_join.py", "tests/spark/test_spark_cluster.py")
+_APART = ("tests/test_docs.py", "tests/search/test_bounded_join.py")
 
 
 @pytest.hookimpl(trylast=True)
@@ -109,3 +115,31 @@ def full_disk() -> Iterator[None]:
 def _browser_ends() -> Iterator[None]:
     yield
     browser.end()
+
+
+#: PySpark warns of a pandas newer than itself, and leaves sockets to the garbage collector.
+_WARNINGS_OF_SPARK = ("ignore:PySpark does not yet fully support pandas", "ignore:unclosed:ResourceWarning")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Ignore the warnings of PySpark in the tests that use it."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        for warning in _WARNINGS_OF_SPARK:
+            item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests, because starting one takes seconds; its jobs have a few hundred rows."""
+    from neardup.spark.session import SHORT_RUN_SETTINGS, check_spark, session
+
+    try:
+        check_spark()
+    except RecipeError as error:
+        pytest.skip(str(error))
+    small = {"spark.default.parallelism": "1", "spark.sql.shuffle.partitions": "1"}
+    small |= SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with session("local[2]", settings=small) as started:
+            yield started

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
-import warnings
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +24,6 @@ MIXED = {"newswire": 199, "adzuna": 60, "msrp": 60, "r8": 60, "saudinews": 40, "
 #: are compared like other sets.
 ON_SPARK = ("default", "imatch", "lsh", "keep longest", "second step")
 
-#: PySpark speaks of a pandas newer than itself, and leaves its sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-]
-
 
 @cache
 def mixture() -> pa.Table:
@@ -46,36 +36,6 @@ def mixture() -> pa.Table:
             continue
         texts += [row["text"] for row in rows_of(corpus)[:count]]
     return pa.table({"id": [f"{i:05}" for i in range(len(texts))], "text": texts})
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session for all tests, for jobs of so few rows that compiling code for them takes longer."""
-    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
-    home = os.environ.get("JAVA_HOME")
-    if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
-        pytest.skip("Spark needs a Java, and there is none")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = {
-        "spark.default.parallelism": "1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.ui.enabled": "false",
-    }
-    builder = sql.SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 def on_spark(session: SparkSession, table: pa.Table, *, recipe: Any = "default", **options: Any) -> Answer:

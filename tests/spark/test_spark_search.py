@@ -169,3 +169,38 @@ def test_candidates_beyond_the_limit_are_cut_off_with_a_marker() -> None:
     assert [(row["left"], row["right"]) for row in every] == [(i, j) for i in range(5) for j in range(i + 1, 5)]
     cut_off = workers.rows_of([list(search.candidate_batches(set_rule, None, 4, iter([batch])))])
     assert cut_off == [*every[:4], {"left": -1, "right": -1}]
+
+
+class ListedPairs:
+    """A search among pairs of rows that are known; it lists at most ``limit`` of them."""
+
+    def __init__(self, pairs: set[tuple[int, int]], limit: int) -> None:
+        self._pairs, self._limit = pairs, limit
+
+    def candidates(self, prefix: str, sides: search.Sides, *, complete: bool) -> search.Candidates:
+        side = dict(
+            zip(sides.rows.tolist(), (sides.is_second if len(sides.is_second) else sides.rows).tolist(), strict=True)
+        )
+        listed: Any = [(i, j) for i, j in sorted(self._pairs) if i in side and j in side and side[i] != side[j]]
+        return search.Candidates(prefix, listed, len(listed), not complete and len(listed) > self._limit)
+
+    def verify(self, candidates: search.Candidates) -> pa.Table:
+        assert not candidates.truncated
+        pairs = np.array(candidates.frame, np.int64).reshape(-1, 2)
+        return pa.table({"left": pairs[:, 0], "right": pairs[:, 1]})
+
+
+@given(st.integers(0, 10**9), st.integers(0, 40), st.integers(1, 6), st.integers(0, 9), st.floats(0, 0.4))
+def test_kept_pairs_are_those_of_a_plain_selection(seed: int, count: int, few: int, limit: int, share: float) -> None:
+    rng = random.Random(seed)
+    rows = rng.sample(range(1000), count)
+    pairs = {(min(i, j), max(i, j)) for i in rows for j in rows if i != j and rng.random() < share}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_FEW_SETS", few)
+        listed: Any = ListedPairs(pairs, limit)
+        edges = search.KeptPairSearch(listed, np.array(rows, np.int64)).edges()
+    kept: set[int] = set()
+    for row in rows:
+        if not any((min(row, other), max(row, other)) in pairs for other in kept):
+            kept.add(row)
+    assert set(zip(*edges.to_pydict().values(), strict=True)) == {p for p in pairs if (p[0] in kept) != (p[1] in kept)}

@@ -66,6 +66,8 @@ SETTINGS = {
     # Most of the work is not Spark's code; generating and compiling it takes a second for each step.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Some plans would shorten traces and others not, and each kind would start Python workers of its own.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }
