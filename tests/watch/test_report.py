@@ -188,21 +188,6 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
     assert "wire/b.txt" not in page
 
 
-def test_counts_of_one_are_in_the_singular(room: Newsroom, tmp_path: Path) -> None:
-    room.deliver("a.txt", text_of(1))
-    room.deliver("b.txt", edited(text_of(1)))
-    room.run_once()
-    report_of(room, tmp_path / "page.html").write()
-    page = (tmp_path / "page.html").read_text("utf-8")
-    for words in (
-        "2: 1 original and 1 duplicate<",
-        "shares of 1 duplicate;",
-        "The least similar pairs that match (1 pair,",
-    ):
-        assert words in page
-    assert "1 duplicates" not in page
-
-
 def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path) -> None:
     room.run_once()
     report_of(room, tmp_path / "page.html").write()

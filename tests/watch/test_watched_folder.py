@@ -7,7 +7,6 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
@@ -219,16 +218,6 @@ def test_long_and_invalid_names_are_placed(room: Newsroom) -> None:
     assert len(of_long.encode()) <= 255
 
 
-def test_many_files_are_judged_once(room: Newsroom) -> None:
-    for number in range(600):
-        room.deliver(f"{number % 5}/{number:04}.txt", text_of(number if number % 10 else 7, 30))
-    counters = room.run_once()
-    assert (counters.items, counters.originals, counters.duplicates) == (600, 540, 60)
-    assert len(names_in(room.out)) == 540
-    assert all(row[-1] for row in rows_of(room.store))
-    assert not [path for path in room.out.iterdir() if path.name.startswith(".")]
-
-
 def test_an_item_has_its_stated_time(room: Newsroom) -> None:
     room.deliver("a.json", json.dumps({"id": "a", "text": text_of(1), "date": "2024-01-01T00:00:00Z"}))
     room.deliver("b.json", json.dumps({"id": "b", "text": text_of(1), "date": "2024-01-01T23:00:00Z"}))
@@ -269,24 +258,6 @@ def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:
     assert list(room.verdicts()) == ["mark.txt", "a", "b"]
 
 
-def news(day: int, **changes: Any) -> str:
-    """Return the daily answer of a news API: the same title with other articles."""
-    articles = [{"id": f"{day}-{n}", "title": f"Title {n}", "body": text_of(10 * day + n)} for n in range(3)]
-    return json.dumps({"title": "The Harbour Courier", "articles": articles} | changes)
-
-
-def test_entries_of_a_wrapper_are_items_every_day(room: Newsroom) -> None:
-    for day in (1, 2):
-        room.deliver(f"{day}.json", news(day))
-        room.run_once()
-        room.deliver("again.json", news(day))
-        counters = room.run_once()
-        assert (counters.items, counters.exact) == (3, 3)
-    verdicts = [verdict for name, verdict in room.verdicts().items() if "~" not in name]
-    assert verdicts == [("original", None)] * 6
-    assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
-
-
 def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsroom) -> None:
     now = time.time()
     with room.watching(patience=1.0, settle=0.05):
@@ -303,21 +274,6 @@ def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsro
     assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
     assert "windows-1252" in event_fields["note"]
     assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
-
-
-def test_an_empty_file_waits_and_is_then_rejected(room: Newsroom) -> None:
-    files = {"x.txt": "", "x.json": "\n", "x.xml": " \n\t\r\n", "x": ""}
-    for name, content in files.items():
-        room.deliver(name, content, at=time.time())
-    with room.watching(patience=20.0):
-        room.deliver("mark.txt", text_of(1))
-        room.wait_until(lambda: (room.out / "mark.txt").exists())
-        assert names_in(room.inbox) == sorted(files)
-    counters = room.run_once()
-    assert (counters.quarantined, counters.items) == (4, 0)
-    for name, content in files.items():
-        assert sidecar(room.quarantine / name)["reason"] == "the file is empty"
-        assert (room.quarantine / name).read_bytes() == content.encode()
 
 
 def test_empty_feeds_are_done(room: Newsroom) -> None:
