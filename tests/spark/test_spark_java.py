@@ -31,15 +31,10 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = java(tmp_path, "21.0.1")
-    monkeypatch.setenv("PATH", f"{path.parent}:/bin:/usr/bin")
-    assert sessions.find_java() == sessions.Java(path, 21)
-
-
-def test_java_home_takes_precedence_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named, other = java(tmp_path / "a", "17.0.15"), java(tmp_path / "b", "21")
+def test_java_is_that_of_java_home_else_the_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named, other = java(tmp_path / "a", "17.0.15"), java(tmp_path / "b", "21.0.1")
     monkeypatch.setenv("PATH", f"{other.parent}:/bin:/usr/bin")
+    assert sessions.find_java() == sessions.Java(other, 21)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a"))
     assert sessions.find_java() == sessions.Java(named, 17)
 
@@ -68,26 +63,23 @@ def test_a_missing_or_old_java_is_refused(
 
 
 def test_missing_or_old_packages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"pyspark": "4.3.0", "pandas": "2.2.3"}
+    versions: dict[str, str | None] = {"pyspark": "4.3.0", "pandas": "2.2.3"}
 
     def version(name: str) -> str:
-        if name not in versions:
+        if (found := versions[name]) is None:
             raise PackageNotFoundError(name)
-        return versions[name]
+        return found
 
     monkeypatch.setattr("importlib.metadata.version", version)
-    versions["pandas"] = "2.1.4"
-    with pytest.raises(RecipeError) as caught:
-        sessions.check_spark()
-    assert says(caught.value, "pandas 2.2 or newer", "2.1.4", "pip install")
-    versions["pyspark"] = "3.5.1"
-    with pytest.raises(RecipeError) as caught:
-        sessions.check_spark()
-    assert says(caught.value, "pyspark 4.3 or newer", "3.5.1", "pip install")
-    del versions["pyspark"]
-    with pytest.raises(RecipeError) as caught:
-        sessions.check_spark()
-    assert says(caught.value, "not installed", "pip install 'neardup[spark]'")
+    for name, installed, parts in (
+        ("pandas", "2.1.4", ("pandas 2.2 or newer", "2.1.4")),
+        ("pyspark", "3.5.1", ("pyspark 4.3 or newer", "3.5.1")),
+        ("pyspark", None, ("pyspark 4.3 or newer", "not installed")),
+    ):
+        versions[name] = installed
+        with pytest.raises(RecipeError) as caught:
+            sessions.check_spark()
+        assert says(caught.value, *parts, "pip install 'neardup[spark]'")
 
 
 @pytest.mark.parametrize("master", ["", "local[x]", "spark://host", "http://host:1", "mesos"])
@@ -95,20 +87,6 @@ def test_a_master_that_is_no_address_is_refused(master: str) -> None:
     with pytest.raises(RecipeError) as caught, sessions.session(master):
         pass
     assert says(caught.value, repr(master), "address of a cluster")
-
-
-def test_an_unsupported_recipe_is_refused_first() -> None:
-    weighted = load_recipe("default").changed(measure="weighted_jaccard", weights="idf")
-    for recipe, value in ((load_recipe("simhash"), "'hamming'"), (weighted, "'idf'")):
-        with pytest.raises(RecipeError) as caught:
-            Engine().check(recipe)
-        assert says(caught.value, value, "searched on Spark", "leave out the engine")
-
-
-def test_resume_needs_stages() -> None:
-    with pytest.raises(RecipeError) as caught:
-        Engine(resume=True).check(load_recipe("default"))
-    assert says(caught.value, "--resume", "--checkpoint-dir DIR")
 
 
 def test_workers_on_other_machines_need_a_checkpoint_folder() -> None:

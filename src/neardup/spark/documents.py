@@ -99,7 +99,7 @@ class DocumentSource(NamedTuple):
         frame = self.frame if max_tasks is None else self.frame.coalesce(max_tasks)
         if self.reader is None:
             return frame.select(*columns).mapInArrow(worker, schema)
-        return frame.mapInArrow(partial(_read_and_map, self.reader, worker), schema)
+        return frame.mapInArrow(partial(piped, self.reader, worker), schema)
 
     def write(self, stages: Stages) -> DocumentSource:
         """Write the documents as the stage "documents", and return them from there."""
@@ -115,8 +115,9 @@ class DocumentSource(NamedTuple):
         return self._replace(frame=frame, reader=None, parts=0, text_bytes=stages.report[-1]["bytes"])
 
 
-def _read_and_map(reader: Worker, worker: Worker, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from worker(reader(batches))
+def piped(first: Callable[[Any], Any], second: Callable[[Any], Iterator[Any]], batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield what the second worker makes of what the first one makes of batches; runs in a worker."""
+    yield from second(first(batches))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ from neardup.runtime import Memory
 from neardup.search.join import JoinContext, find_prefixes
 from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
-from neardup.spark.documents import DocumentSource
+from neardup.spark.documents import DocumentSource, piped
 from neardup.spark.features import (
     FIRST_REFERENCE_ROW,
     Broadcast,
@@ -128,18 +128,12 @@ class FeatureSource(NamedTuple):
 
     def map(self, is_chosen: RowFilter, worker: SetWorker, schema: str) -> DataFrame:
         """Return what workers make of the sets of the chosen documents."""
-        make = partial(_map_sets, partial(set_batches, self.recipe, self.statistics, is_chosen), worker)
+        make = partial(piped, partial(set_batches, self.recipe, self.statistics, is_chosen), worker)
         return self.documents.map(make, ["row", "text"], schema)
 
     def counts(self) -> FeatureCounts:
         """Return the counts of all features."""
         return FeatureCounts.of(self.slices, count_table_bits(self.recipe, self.documents.text_bytes))
-
-
-def _map_sets(
-    make: Callable[[Iterator[pa.RecordBatch]], Iterator[SetBatch]], worker: SetWorker, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    yield from worker(make(batches))
 
 
 class Sides(NamedTuple):

@@ -10,11 +10,9 @@ from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_
 from neardup.text.html import TagScanner, extract_article, require_trafilatura, strip_tags
 from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
 from neardup.watch.json_items import json_lines, json_values
-from neardup.watch.kinds import KINDS, Kind, kind_of
+from neardup.watch.kinds import Kind, kind_of
 from neardup.watch.records import EMPTY, NO_TEXT, TRUNCATED_FILE, BrokenPart, Item, Items, Note, first_time
 from neardup.watch.xml_parser import check_xml, root_name
-
-__all__ = ["KINDS", "BrokenPart", "Item", "Items", "Note", "parse_items"]
 
 _Reader = Callable[[bytes, Items], Iterator[Item]]
 

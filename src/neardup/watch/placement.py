@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from neardup.watch import outputs as outputs
+from neardup.watch import outputs
 from neardup.watch.log import Log
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of, stamp_at
 from neardup.watch.outputs import OutputFolder

@@ -51,7 +51,7 @@ class Note:
 class Items:
     """The content of a file."""
 
-    kind: str  #: one of ``items.KINDS``
+    kind: str  #: one of ``kinds.KINDS``
     #: Read lazily, once. The other lists are complete when it has ended.
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken_parts: list[BrokenPart] = field(default_factory=list)  #: what could not be read

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from neardup.errors import InputError, OutputError
 from neardup.stream.document import Document
-from neardup.watch import outputs as outputs
+from neardup.watch import outputs
 from neardup.watch.log import error_reason
 from neardup.watch.names import SIDECAR, file_of, file_stamp, sidecar_of
 from neardup.watch.outputs import OutputFolder
