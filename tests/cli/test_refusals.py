@@ -133,6 +133,7 @@ REFUSED = [
     ("recipe sho", ("'sho'", "no command of recipe", "show?")),
     ("query in", ("query needs --document FILE", "stdin")),
     ("replay in --downstream nan", ("--downstream", "'nan'", "from 0")),
+    ("audit in --port 99999", ("--port", "'99999'", "from 0 to 65,535")),
     ("dedup in --threshold high", ("--threshold", "'high'", "number", "0.8")),
     ("dedup in --wait soon", ("--wait", "'soon'", "time", "30s")),
     ("dedup in --engine other", ("--engine", "'other'", "memory or spark")),
