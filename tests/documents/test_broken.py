@@ -135,7 +135,7 @@ ODD_ROWS = st.sampled_from(
 def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
     tmp_path: Path, codec: str, rows: list[tuple[Any, Any]], block: int
 ) -> None:
-    data = b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
+    data = b"\n" * (block % 2) + b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
     good = [text for text, _ in rows if text is not None]
     bad = [row for text, row in rows if text is None]
     check_reading(tmp_path / f"a.csv{codec}", data, block, good, bad)
@@ -329,6 +329,15 @@ def test_an_unreadable_row_group_is_rejected(tmp_path: Path) -> None:
     (entry,) = read_quarantine(quarantine)
     assert (entry["row"], entry["rows"]) == (100, 100)
     assert entry["detail"].startswith("row group 1, rows 100-199:")
+
+
+def test_an_index_beyond_its_dictionary_is_an_unreadable_batch(tmp_path: Path) -> None:
+    for last in (0, 9):
+        texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, last], pa.int32()), ["a", "b"], safe=False)
+        (tmp_path / "a.arrow").write_bytes(encode_table(pa.table({"text": texts}), ".arrow"))
+        with open_corpus([tmp_path / "a.arrow"], allow_torn=True) as corpus:
+            assert texts_of(corpus) == ([] if last else ["a", "b", "a"])
+            assert dict(corpus.rejected.counts) == ({parts.UNREADABLE_GROUP: 3} if last else {})
 
 
 def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
