@@ -135,18 +135,13 @@ def test_the_same_rows_give_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("counts", "codec"),
-    [
-        ([40] * 6, "zstd"),
-        ([40] * 20, "none"),
-        ([], "zstd"),
-        ([3, 0, 1], "gzip"),
-    ],
+    ("counts", "group", "codec"),
+    [([40] * 20, 40, "none"), ([700] * 4, 2000, "zstd"), ([], 40, "zstd"), ([3, 0, 1], 40, "gzip")],
 )
 def test_several_threads_encode_parquet_to_the_bytes_of_one(
-    tmp_path: Path, counts: list[int], codec: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, counts: list[int], group: int, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers_module, "GROUP_ROWS", 40)
+    monkeypatch.setattr(writers_module, "GROUP_ROWS", group)
     rng = np.random.default_rng(len(counts))
 
     def rows(count: int) -> pa.Table:
@@ -164,17 +159,18 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
         return pa.table(columns | more).replace_schema_metadata({"write_input": "by hand"})
 
     tables = [rows(count) for count in counts]
+    whole = pa.concat_tables([rows(0), *tables])
     written = set()
     # With a budget that leaves nothing, and with room for one group and for three.
-    for threads, spare in ((1, math.inf), (7, math.inf), (7, -1.0), (7, 400e6), (7, 900e6)):
+    for threads, spare in ((0, math.inf), (1, math.inf), (7, math.inf), (7, -1.0), (7, 400e6), (7, 900e6)):
         monkeypatch.setattr(writers_module, "spare_memory", lambda spare=spare: spare)
         output = tmp_path / f"{threads}-{spare}.parquet"
         with writers_module.Writer(str(output), rows(0).schema, "text", codec, threads) as writer:
-            for table in tables:
+            for table in tables if threads else [whole]:
                 writer.write(table)
         written.add(output.read_bytes())
     assert len(written) == 1
-    assert pq.read_table(output).to_pylist() == pa.concat_tables([rows(0), *tables]).to_pylist()
+    assert pq.read_table(output).to_pylist() == whole.to_pylist()
 
 
 def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
