@@ -6,6 +6,9 @@ import base64
 import csv
 import io
 import json
+import os
+import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from input_files import (
     encode_rows,
     encode_table,
     read_quarantine,
+    rows_of,
     texts_of,
     write_damaged_group,
     write_input,
@@ -363,3 +367,49 @@ def test_a_second_scan_counts_from_zero(tmp_path: Path) -> None:
         assert texts_of(corpus) == texts_of(corpus) == ["a"]
         assert corpus.rejected.total == 1
     assert len(read_quarantine(quarantine)) == 1
+
+
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
+NAMES = [
+    *("a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.jsonl.gz", "a.jsonl.zst", "a.csv.gz", "a.parquet.gz"),
+    *("a.arrow.zst", "a.txt", "a.txt.gz"),
+]
+
+
+def read_and_copy(folder: Path, name: str, data: bytes) -> None:
+    path = folder / name
+    path.write_bytes(data)
+    with suppress(errors.NeardupError), open_corpus([path], allow_torn=True) as corpus:
+        rows = rows_of(corpus)
+        assert len(rows) <= corpus.raw_rows
+        corpus.take(rows[:5])
+        keep = np.zeros(corpus.raw_rows, dtype=bool)
+        keep[rows] = True
+        assert corpus.copy(keep, str(folder / "o.jsonl"), force=True).rows == len(rows)
+        corpus.copy(keep, str(folder / "o.parquet"), force=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=12 if AT_LENGTH else 5, suppress_health_check=list(HealthCheck))
+@given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
+def test_random_bytes_end_in_documents_or_one_sentence(tmp_path: Path, name: str, data: bytes, head: bytes) -> None:
+    read_and_copy(tmp_path, name, head + data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files_end_in_documents_or_one_sentence(tmp_path: Path, name: str) -> None:
+    suffix = name[1:].removesuffix(".gz").removesuffix(".zst")
+    plain = b"some text" * 10 if suffix == ".txt" else encode_rows(ROWS, suffix)
+    whole = compress(plain, name[name.rindex(".") :])
+    chance = random.Random(name)
+    for _ in range(25 if AT_LENGTH else 8):
+        data = bytearray(whole)
+        if chance.random() < 0.4:
+            del data[chance.randrange(len(data)) :]
+        for _ in range(chance.choice([0, 1, 1, 2, 30])):
+            if data:
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        if chance.random() < 0.2:
+            place = chance.randrange(len(data) + 1)
+            data[place:place] = chance.randbytes(chance.randrange(50))
+        read_and_copy(tmp_path, name, bytes(data))
