@@ -280,7 +280,7 @@ def check_place(
     if is_uri(output) and not remote:
         raise OutputError(f"{output} is a URI, but this output is a local file: name one, and copy it")
     target = _resolved(output)
-    for name in map(os.fspath, inputs):
+    for name in [os.fspath(given) for given in inputs]:
         source = _resolved(name)
         if target == source:
             raise OutputError(f"{output} is an input: write to another place")
