@@ -217,7 +217,7 @@ def test_odd_json_fits_a_table(tmp_path: Path) -> None:
 
 def test_types_that_do_not_fit_are_refused_in_one_sentence(tmp_path: Path) -> None:
     write_input(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
-    with pytest.raises(InputError, match="write JSON lines instead") as raised:
+    with pytest.raises(InputError, match="each input in its own format instead") as raised:
         copy_rows(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
@@ -225,6 +225,19 @@ def test_types_that_do_not_fit_are_refused_in_one_sentence(tmp_path: Path) -> No
     with pytest.raises(OutputError, match="cannot hold these columns"):
         copy_rows(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_columns_of_two_types_go_into_a_folder_if_not_into_one_table(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
+    paths[0].write_text('{"id": "1", "text": "a"}\n')
+    pq.write_table(pa.table({"id": [2], "text": ["b"]}), paths[1])
+    with open_corpus(paths) as corpus:
+        list(corpus.scan())
+        with pytest.raises(InputError) as refused:
+            corpus.copy(np.ones(2, dtype=bool), str(tmp_path / "o.jsonl"))
+        assert says(refused.value, "id", "string", "int64", "each input in its own format", "FOLDER/")
+        corpus.copy(np.ones(2, dtype=bool), f"{tmp_path}/o/")
+    assert [(tmp_path / "o" / path.name).exists() for path in paths] == [True, True]
 
 
 def test_kept_text_files_are_copied_to_a_folder(tmp_path: Path) -> None:
