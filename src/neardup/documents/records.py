@@ -310,24 +310,6 @@ CUT_LINE = "last line is cut short"
 UNREADABLE_GROUP = "unreadable row group"
 UNREADABLE_FILE = "unreadable file"
 
-REASONS = (
-    BAD_ID,
-    CUT_LINE,
-    DAMAGED_COMPRESSION,
-    NOT_AN_OBJECT,
-    NOT_A_STRING,
-    NOT_JSON,
-    NOT_UTF8,
-    NO_ID,
-    NO_TEXT,
-    OPEN_QUOTE,
-    TOO_LONG,
-    UNREADABLE_FILE,
-    UNREADABLE_GROUP,
-    WRONG_FIELDS,
-)
-"""All reasons for which a reader rejects a record. The words are stable, so scripts can count them."""
-
 TORN = frozenset({CUT_LINE, DAMAGED_COMPRESSION, UNREADABLE_FILE, UNREADABLE_GROUP})
 """Reasons that concern a file and not one record: the rest of the file is unknown."""
 
