@@ -159,11 +159,6 @@ def assemble_findings(
     return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, keepers, families, margin)
 
 
-def recipe_details(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe and its fingerprint, for a summary."""
-    return {"recipe": recipe.values, "fingerprint": recipe.fingerprint}
-
-
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:
     """Return the classifier and its counts, for a summary.
 
