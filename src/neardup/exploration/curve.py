@@ -16,7 +16,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
 from neardup.runtime import Clock
 from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, pair_limit
-from neardup.search.findings import Documents, Findings, assemble_findings
+from neardup.search.findings import Findings, assemble_findings
 from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
 from neardup.search.thresholds import levels_of
@@ -176,15 +176,10 @@ class ThresholdSearch:
                 matches = self._find_pairs(recipe, all_or_none=recipe.is_weighted)
             if recipe.is_weighted and not matches.complete:
                 return None, None
-        features, pairs = self._features, self._pair_table(matches, recipe)
-        documents = Documents(
-            features.names,
-            features.keep_order,
-            features.store.text_digests,
-            features.store.text_bytes,
-            features.present,
+        pairs = self._pair_table(matches, recipe)
+        found = assemble_findings(
+            self._corpus, recipe, self._features.documents, matches, pairs, classifier=None, margin=None
         )
-        found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.dropped_mask.sum()))
         if matches.complete:
             sizes = found.families.documents

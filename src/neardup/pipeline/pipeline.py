@@ -84,6 +84,11 @@ class CorpusFeatures:
         digests = self.store.text_digests
         return digests if self.groups is None else digests ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
+    @property
+    def documents(self) -> Documents:
+        """The documents as a result has them."""
+        return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
+
 
 def collect_features(
     corpus: Corpus,
@@ -285,9 +290,7 @@ def run(
         finished = Run(
             corpus=corpus,
             recipe=recipe,
-            documents=Documents(
-                features.names, features.keep_order, features.text_digests, store.text_bytes, features.present
-            ),
+            documents=features.documents,
             matches=matches,
             details=details,
             clock=clock,
