@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
-from commands import neardup, refused, start_process, wait_for_end
+from commands import neardup, refused
 from input_files import ROWS, encode_rows
 from pyarrow import fs
 from sentences import says
@@ -241,20 +241,22 @@ class Hub(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_the_hub_is_read_and_written(tmp_path: Path) -> None:
+def test_the_hub_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_package("huggingface_hub", "huggingface_hub")
+    constants = importlib.import_module("huggingface_hub.constants")
     rows = tmp_path / "rows.jsonl"
     rows.write_bytes(Hub.files["in/rows.jsonl"])
     with nd.dedup_files(rows, ids="rows") as result:
         result.write(tmp_path / "expected.jsonl")
+    monkeypatch.setenv("HF_TOKEN", "a")
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()
-        # The library reads these once, when it is imported.
-        settings = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path), "HF_TOKEN": "a"}
-        places = "hf://datasets/me/news/in", "-o", "hf://datasets/me/news/out/kept.jsonl"
-        code, _, err = wait_for_end(start_process("dedup", *places, "--ids", "rows", env=settings))
+        url = f"http://127.0.0.1:{hub.server_port}"
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        neardup("dedup", "hf://datasets/me/news/in", "-o", "hf://datasets/me/news/out/kept.jsonl", "--ids", "rows")
         hub.shutdown()
-    assert code == 0, err
     assert Hub.files.pop("out/kept.jsonl") == (tmp_path / "expected.jsonl").read_bytes()
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.text.sentences import Unit, cut_text, segment_texts
@@ -39,7 +39,6 @@ ODD = "".join(sorted(BREAKS["clause"])) + "\n\n\n\r\t  aZ09_é٣字😀\u0085\u2
 TEXTS = st.text(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"])), max_size=60) | st.one_of(
     st.text("\n \r\ta.", max_size=30), st.text("1a,.:x ", max_size=30), st.text(max_size=300)
 )
-unhurried = settings(deadline=None)  # the first call compiles
 
 
 def naive(text: str, unit: Unit) -> list[str]:
@@ -71,7 +70,6 @@ def by_kernel(texts: list[str], unit: Unit) -> list[list[str]]:
     return [pieces[lo:hi] for lo, hi in itertools.pairwise(heads)]
 
 
-@unhurried
 @given(texts=st.lists(TEXTS, max_size=6), unit=st.sampled_from(UNITS))
 def test_kernel_and_cut_text_equal_the_twin(texts: list[str], unit: Unit) -> None:
     want = [naive(text, unit) for text in texts]
@@ -81,9 +79,9 @@ def test_kernel_and_cut_text_equal_the_twin(texts: list[str], unit: Unit) -> Non
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_exactly_the_listed_characters_are_breaks(unit: Unit) -> None:
-    # One in 64 of the unassigned and private code points.
+    # All punctuation, and one in 64 of the others.
     kinds = ((chr(c), unicodedata.category(chr(c))) for c in range(0x110000))
-    known = [c for c, kind in kinds if kind != "Cs" and (kind not in ("Cn", "Co") or ord(c) % 64 == 0)]
+    known = [c for c, kind in kinds if kind != "Cs" and (kind[0] == "P" or c < "\u0250" or ord(c) % 64 == 0)]
     texts = [f"é{character}é" for character in known]
     wanted = {f"é{character}" for character in BREAKS[unit]}
     found = {pieces[0] for pieces in by_kernel(texts, unit) if len(pieces) > 1}
@@ -94,21 +92,12 @@ def test_exactly_the_listed_characters_are_breaks(unit: Unit) -> None:
 @pytest.mark.parametrize(
     ("unit", "text", "want"),
     [
-        ("sentence", "", [""]),
-        ("sentence", "one", ["one"]),
-        ("sentence", "One. Two!", ["One.", " Two!"]),
         ("sentence", "Pay 3.14 at example.com. Now", ["Pay 3.14 at example.com.", " Now"]),
-        ("sentence", "Wait... what?!", ["Wait.", ".", ".", " what?", "!"]),
-        ("sentence", "One; two, three", ["One; two, three"]),
         ("sentence", "Nr.é", ["Nr.", "é"]),
         ("sentence", "东西。南北", ["东西。", "南北"]),
-        ("sentence", "a。b", ["a。", "b"]),
         ("sentence", "Title\n \t\r\nText\nmore", ["Title\n \t\r\n", "Text\nmore"]),
-        ("sentence", "a\n\n\nb", ["a\n\n", "\n", "b"]),
         ("sentence", " \na", [" \na"]),
         ("clause", "At 10:30, (1,000) [x]", ["At 10:30,", " (1,000)", " [x]"]),
-        ("clause", 'He: "so', ["He:", ' "so']),
-        ("clause", "a — b", ["a —", " b"]),
         ("clause", "« oui »", ["«", " oui »"]),
     ],
 )

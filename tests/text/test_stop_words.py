@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from naive_text import naive_tokens
-from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.text.stop_words import ANTECEDENTS, antecedents, languages, stop_words
@@ -15,15 +14,14 @@ def test_many_languages_are_supported_by_code_and_name() -> None:
     assert len(known) >= 30
     assert list(known) == sorted(known)
     assert all(len(code) == 2 and name.istitle() for code, name in known.items())
-    names = {code: known[code] for code in ("en", "de", "ar", "zh", "nb", "no")}
-    assert list(names.values()) == ["English", "German", "Arabic", "Chinese", "Norwegian", "Norwegian"]
+    assert (known["en"], known["no"], known["nb"]) == ("English", "Norwegian", "Norwegian")
 
 
-@pytest.mark.parametrize("code", languages())
-def test_every_language_has_words_that_are_tokens(code: str) -> None:
-    words = stop_words(code)
-    assert len(words) > 30
-    assert all(naive_tokens(word) == [word] for word in words)
+def test_every_language_has_words_that_are_tokens() -> None:
+    for code in languages():
+        words = stop_words(code)
+        assert len(words) > 30
+        assert all(naive_tokens(word) == [word] for word in words)
 
 
 def test_common_stop_words_are_included() -> None:
@@ -43,12 +41,8 @@ def test_antecedents_are_few_english_words_and_all_stop_words_of_other_languages
     assert antecedents("fr,en") == frozenset(ANTECEDENTS) | stop_words("fr")
 
 
-@pytest.mark.parametrize(
-    ("given", "wrong"), [("xx", "'xx'"), ("en,,de", "''"), ("EN", "'EN'"), ("english", "'english'")]
-)
+@pytest.mark.parametrize(("given", "wrong"), [("xx", "'xx'"), ("en,,de", "''"), ("EN", "'EN'")])
 def test_an_unknown_language_error_lists_the_supported_ones(given: str, wrong: str) -> None:
     for function in (stop_words, antecedents):
-        with pytest.raises(RecipeError) as caught:
+        with pytest.raises(RecipeError, match=f"language {wrong};.*ar, bg, .*zh$"):
             function(given)
-        assert says(caught.value, f"language {wrong};", "ar, bg, ")
-        assert str(caught.value).endswith("zh")

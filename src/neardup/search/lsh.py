@@ -77,7 +77,7 @@ def bands_for(jaccard: float, recall: float, num_perm: int) -> Bands:
     Examples
     --------
     >>> bands_for(0.8, 0.99, 256)
-    Bands(bands=26, rows=8, jaccard=0.8, recall=0.9915482340434243)
+    Bands(bands=26, rows=8, jaccard=0.8, recall=0.9915608591189361)
     """
     if jaccard >= 1:
         return Bands(1, num_perm, 1.0, 1.0)
