@@ -51,28 +51,6 @@ def test_the_largest_sketch_fills_all_slots() -> None:
     assert (of_many >> np.uint64(48)).max() < 10
 
 
-def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
-    """The Jaccard similarity of two sets, and its estimates with many seeds or sets."""
-    common = round(share * size)
-    union = 2 * size - common
-    rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
-    heads = np.arange(trials + 1) * size
-    a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
-    minhash(rows[:, :size].ravel(), heads, np.uint64(3), a)
-    minhash(rows[:, union - size :].ravel(), heads, np.uint64(3), b)
-    return common / union, (a == b).mean(axis=1)
-
-
-@pytest.mark.parametrize(("size", "trials", "slots", "share"), [(50, 2000, 128, 0.9), (1000, 200, 100, 0.2)])
-def test_estimates_are_unbiased_with_the_theoretical_error(size: int, trials: int, slots: int, share: float) -> None:
-    jaccard, found = estimates(size, share, slots, trials)
-    theory = jaccard * (1 - jaccard) / slots
-    assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
-    assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
-    if size <= 50:  # the slots of a round are drawn without replacement, as it were
-        assert found.var() < 0.65 * theory
-
-
 @given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
 def test_linear_minima_equal_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
     a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
