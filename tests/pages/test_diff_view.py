@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.pages.diff import Mark, ShownDocument, compare_texts
+from neardup.pages.diff import Mark, ShownDocument, View, build_view, compare_texts
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
-from neardup.pages.document_view import View, build_view
 from neardup.pages.html import render_macro
 from neardup.text.normalize import tokens
 

@@ -13,13 +13,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.pages.builder import ReportContext, ReportSources, build_report
 from neardup.pages.diff import ShownDocument
-from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
-from neardup.pages.report_charts import build_charts
-from neardup.pages.report_page import report_page
+from neardup.pages.report import FLOW, Report, ReportContext, ReportLimits, ReportSources, build_report
+from neardup.pages.report_page import build_charts, report_page
 from neardup.pages.sweep import SweepResult, sweep_thresholds
-from neardup.pages.verdicts import ELSEWHERE, NO_TIME, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import COPY, ELSEWHERE, KEPT, NEAR, NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of
 from neardup.stream.document import Document
