@@ -33,7 +33,8 @@ def corpus(count: int, seed: int = 1) -> list[str]:
         own = rng.choices(words, k=rng.randint(1, 30))
         found.append(" ".join(own))
         for _ in range(rng.choice([0, 0, 1, 3])):
-            found.append(" ".join(word if rng.random() > 0.08 else rng.choice(words) for word in own))
+            edited = (word if rng.random() > 0.08 else rng.choice(words) for word in own)
+            found.append(" ".join(list(edited)[rng.choice([0, 0, 0, 0, 1, 2]) :]))
     found = [*found[:count], "", "", *found[:8], found[9].upper()]
     rng.shuffle(found)
     return found

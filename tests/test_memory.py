@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from sentences import says
 
 from neardup.errors import OutputError
 from neardup.runtime import PROGRAM_BYTES, SCRATCH, Clock, Memory, map_in_order, run_serial, trim_memory
@@ -41,25 +40,24 @@ def test_arrays_in_a_file_keep_their_values(has_fallocate: bool, monkeypatch: py
     if not has_fallocate:
         monkeypatch.delattr(os, "posix_fallocate", raising=False)
     memory = Memory(0)
-    arrays = [memory.array(np.uint64, 300_000) for _ in range(3)]
+    arrays = [memory.array(np.uint64, 30_000) for _ in range(3)]
     for number, array in enumerate(arrays):
-        array[:] = np.arange(300_000, dtype=np.uint64) + np.uint64(number)
+        array[:] = np.arange(30_000, dtype=np.uint64) + np.uint64(number)
     memory.evict()
     for number, array in enumerate(arrays):
         assert array[0] == number
-        assert array[-1] == 299_999 + number
+        assert array[-1] == 29_999 + number
     memory.forget()
-    assert int(arrays[1].sum()) == sum(range(1, 300_001))
+    assert int(arrays[1].sum()) == sum(range(1, 30_001))
 
 
 @pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_one_sentence() -> None:
-    with pytest.raises(OutputError) as caught:
+    with pytest.raises(OutputError, match=r"^8,388,608 bytes beyond memory do not fit .* raise memory$"):
         Memory(0).array(np.uint64, 1 << 20)
-    assert says(caught.value, "8,388,608 bytes beyond memory", "not fit", "raise memory")
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_results_come_in_order_until_the_first_error(threads: int) -> None:
     def delayed(number: int) -> int:
         time.sleep(0.001 * (number % 3))
@@ -131,9 +129,9 @@ def test_exclusive_work_is_serial_across_all_threads() -> None:
 
     clock = Clock()
     with clock.stage("divided"):
-        assert list(map_in_order(busy, [0.05] * 4, 2)) == [0.05] * 4
+        assert list(map_in_order(busy, [0.02] * 4, 2)) == [0.02] * 4
     with ThreadPoolExecutor(1) as pool, clock.stage("alone"):
-        assert pool.submit(run_serial, busy, 0.1).result() == 0.1
+        assert pool.submit(run_serial, busy, 0.04).result() == 0.04
     divided, serial = clock.stages
-    assert divided["serial_cpu_s"] <= divided["cpu_s"] - 0.1
-    assert 0.1 <= serial["serial_cpu_s"] <= serial["cpu_s"] + 0.001
+    assert divided["serial_cpu_s"] <= divided["cpu_s"] - 0.04
+    assert 0.04 <= serial["serial_cpu_s"] <= serial["cpu_s"] + 0.001

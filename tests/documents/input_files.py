@@ -44,7 +44,10 @@ def encode_rows(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) ->
         writer.writerow(rows[0])
         writer.writerows(row.values() for row in rows)
         return text.getvalue().encode()
-    table = pa.Table.from_pylist(list(rows))
+    return encode_table(pa.Table.from_pylist(list(rows)), suffix, group)
+
+
+def encode_table(table: pa.Table, suffix: str, group: int = 20) -> bytes:
     sink = pa.BufferOutputStream()
     if suffix == ".parquet":
         pq.write_table(table, sink, row_group_size=group)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import threading
@@ -15,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, rows_of, texts_of, write_input
-from pyarrow import fs
+from input_files import FORMATS, ROWS, compress, encode_rows, encode_table, full_mask, rows_of, texts_of, write_input
 from sentences import says
 
 from neardup import errors
@@ -25,6 +23,12 @@ from neardup.documents import streams as streams_module
 from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
+TABLE = pa.Table.from_pylist(ROWS)
+
+
+def read_texts(*inputs: Path | str) -> list[str]:
+    with open_corpus(inputs) as corpus:
+        return texts_of(corpus)
 
 
 @pytest.mark.parametrize(
@@ -39,43 +43,33 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
     path.write_bytes(compress(encode_rows(ROWS, suffix), codec))
     with open_corpus([path]) as corpus:
         batches = list(corpus.scan())
-        assert corpus.text_column == "text"
-        assert corpus.id_column == "id"
-        assert corpus.raw_rows == len(ROWS)
+        assert (corpus.text_column, corpus.id_column, corpus.raw_rows) == ("text", "id", len(ROWS))
         assert not corpus.rejected.counts
-        assert corpus.total_bytes == path.stat().st_size
-        assert sum(batch.bytes_read for batch in batches) <= corpus.total_bytes
+        assert corpus.total_bytes == path.stat().st_size >= sum(batch.bytes_read for batch in batches)
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(len(ROWS)))
     assert [int(key) for batch in batches for key in batch.ids.to_pylist()] == list(range(len(ROWS)))
     for batch in batches:
-        assert batch.texts.type == pa.large_string()
-        assert batch.texts.offset == 0
-        assert batch.texts.null_count == 0
+        assert (batch.texts.type, batch.texts.offset, batch.texts.null_count) == (pa.large_string(), 0, 0)
         batch.texts.validate(full=True)
         assert batch.ids.type == (pa.large_string() if suffix in (".csv", ".tsv") else pa.int64())
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
-def test_the_content_of_a_file_decides_its_format_before_its_name(tmp_path: Path, suffix: str) -> None:
-    for number, codec in enumerate(CODECS):
-        path = tmp_path / f"{number}{suffix}"
-        path.write_bytes(compress(encode_rows(ROWS, suffix), codec))
-        with open_corpus([path]) as corpus:
-            assert texts_of(corpus) == TEXTS
-    wrong = tmp_path / "wrong.csv"
-    wrong.write_bytes(encode_rows(ROWS, ".parquet"))
-    with open_corpus([wrong]) as corpus:
-        assert texts_of(corpus) == TEXTS
+@pytest.mark.parametrize(
+    ("name", "suffix", "codec"),
+    [("a.jsonl", ".jsonl", ".zst"), ("a.csv", ".csv", ".gz"), ("a.csv", ".parquet", ""), ("a.jsonl", ".arrow", ".zst")],
+)
+def test_the_content_of_a_file_decides_its_format_before_its_name(
+    tmp_path: Path, name: str, suffix: str, codec: str
+) -> None:
+    (tmp_path / name).write_bytes(compress(encode_rows(ROWS, suffix), codec))
+    assert read_texts(tmp_path / name) == TEXTS
 
 
 def test_arrow_streams_are_read(tmp_path: Path) -> None:
-    table = pa.Table.from_pylist(ROWS)
-    path = tmp_path / "s.arrow"
-    with pa.ipc.new_stream(str(path), table.schema) as writer:
-        writer.write_table(table, max_chunksize=7)
-    with open_corpus([path]) as corpus:
-        assert texts_of(corpus) == TEXTS
+    with pa.ipc.new_stream(str(tmp_path / "s.arrow"), TABLE.schema) as writer:
+        writer.write_table(TABLE, max_chunksize=7)
+    assert read_texts(tmp_path / "s.arrow") == TEXTS
 
 
 def test_raw_rows_count_over_all_inputs_in_order(tmp_path: Path) -> None:
@@ -85,28 +79,12 @@ def test_raw_rows_count_over_all_inputs_in_order(tmp_path: Path) -> None:
     with open_corpus([tmp_path / name for name in names]) as corpus:
         assert texts_of(corpus) == TEXTS[:30]
         assert rows_of(corpus) == list(range(30))
-    with open_corpus([tmp_path]) as corpus:
-        assert texts_of(corpus) == TEXTS[10:20] + TEXTS[:10] + TEXTS[20:30]
-    with open_corpus([str(tmp_path / "*.csv*")]) as corpus:
-        assert texts_of(corpus) == TEXTS[20:30]
-    with open_corpus([(tmp_path / "b.jsonl").as_uri()]) as corpus:
-        assert texts_of(corpus) == TEXTS[:10]
+    assert read_texts(tmp_path) == TEXTS[10:20] + TEXTS[:10] + TEXTS[20:30]
+    assert read_texts(str(tmp_path / "*.csv*")) == TEXTS[20:30]
+    assert read_texts((tmp_path / "b.jsonl").as_uri()) == TEXTS[:10]
 
 
-def test_uris_are_opened_on_their_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock, _ = fs.FileSystem.from_uri("mock:///")
-    mock.create_dir("in")
-    for name in ("in/b.jsonl", "in/a.parquet"):
-        with mock.open_output_stream(name) as stream:
-            stream.write(encode_rows(ROWS[:3], name[name.index(".") :]))
-    opened = staticmethod(lambda uri: (mock, uri.removeprefix("mock:///")))
-    monkeypatch.setattr("neardup.documents.inputs.arrow_fs.FileSystem", type("F", (), {"from_uri": opened}))
-    with open_corpus(["mock:///in"]) as corpus:
-        assert texts_of(corpus) == TEXTS[:3] * 2
-        assert corpus.copy(full_mask(corpus), "-").rows == 6
-
-
-@pytest.mark.parametrize(("suffix", "codec"), [(".jsonl", ""), (".csv", ".gz"), (".parquet", ""), (".arrow", ".zst")])
+@pytest.mark.parametrize(("suffix", "codec"), [(".csv", ".gz"), (".arrow", ".zst")])
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
     data = io.BytesIO(compress(encode_rows(ROWS, suffix), codec))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
@@ -131,10 +109,9 @@ def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
         (note,) = corpus.notes
         assert says(note, f"{tmp_path}:", "4 text files", "left out 1")
         (example,) = corpus.rejected.examples
-        assert says(example, f"{tmp_path}/bad.txt, row 2:", "not valid UTF-8", "(byte 0)")
+        assert says(example, f"{tmp_path}/bad.txt:", "not valid UTF-8", "(byte 0)")
         assert corpus.take([3, 0]).to_pydict() == {"id": ["sub/README", "a.md"], "text": ["", "ay"]}
-    with open_corpus([tmp_path / "a.md", tmp_path / "b.txt"]) as corpus:
-        assert texts_of(corpus) == ["ay", "bee"]
+    assert read_texts(tmp_path / "a.md", tmp_path / "b.txt") == ["ay", "bee"]
 
 
 def test_data_files_of_a_folder_are_read_before_text_files(tmp_path: Path) -> None:
@@ -185,26 +162,13 @@ def test_errors_about_columns_list_the_columns(tmp_path: Path, suffix: str) -> N
         assert says(caught.value, "'n'", "type int64", "strings")
 
 
-TEXT_TYPES = [
-    pa.string(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.binary(),
-    pa.large_binary(),
-    pa.dictionary(pa.int32(), pa.string()),
-]
-
-
-@pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "large_binary", "dictionary"])
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_texts_may_be_of_any_text_type(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
-    table = pa.table({"text": pa.array(["a", "é", "", None, "a"]).cast(kind), "id": pa.array(list("vwxyz"))})
+def test_texts_may_be_of_any_text_type(tmp_path: Path, kind: str, suffix: str) -> None:
+    texts = pa.array(["a", "é", "", None, "a"])
+    texts = texts.dictionary_encode() if kind == "dictionary" else texts.cast(getattr(pa, kind)())
     path = tmp_path / f"a{suffix}"
-    if suffix == ".parquet":
-        pq.write_table(table, path)
-    else:
-        with pa.ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
+    path.write_bytes(encode_table(pa.table({"text": texts, "id": list("vwxyz")}), suffix))
     with open_corpus([path], order_column="text") as corpus:
         (batch,) = list(corpus.scan())
         assert batch.texts.to_pylist() == ["a", "é", "", "a"]
@@ -213,7 +177,7 @@ def test_texts_may_be_of_any_text_type(tmp_path: Path, kind: pa.DataType, suffix
         assert corpus.take([4, 0]).column("id").to_pylist() == ["z", "v"]
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint64(), pa.int64()], ids=str)
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64()], ids=str)
 def test_ids_may_be_of_any_id_type(tmp_path: Path, kind: pa.DataType) -> None:
     pq.write_table(pa.table({"text": ["a"], "id": pa.array([7], kind)}), tmp_path / "a.parquet")
     with open_corpus([tmp_path / "a.parquet"]) as corpus:
@@ -229,7 +193,7 @@ def test_an_empty_id_is_an_id_except_in_csv(tmp_path: Path, name: str, ids: list
 
 def test_a_very_large_document_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
-    large = "word \n" * 600_000
+    large = "word \n" * 40_000
     rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
         path = write_input(tmp_path, name, rows)
@@ -242,9 +206,7 @@ def test_a_very_large_document_is_read(tmp_path: Path, monkeypatch: pytest.Monke
 def test_blank_lines_byte_order_marks_and_line_ends_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf\n{"text":"a"}\r\n  \n\r\n {"text":"b"} \n\n{"text":"c\\u0000"}')
-    with open_corpus([path]) as corpus:
-        assert texts_of(corpus) == ["a", "b", "c\0"]
-        assert corpus.raw_rows == 3
+    assert read_texts(path) == ["a", "b", "c\0"]
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbfid;text\r\n1;"x ""y"""\r\n\r\n007;a,b\r\n')
     with open_corpus([path]) as corpus:
@@ -264,36 +226,31 @@ def test_empty_inputs_have_no_documents(tmp_path: Path) -> None:
             assert corpus.take([]).num_rows == 0
 
 
-def _refusals(folder: Path) -> list[tuple[list[str], str]]:
-    (folder / "empty").mkdir()
-    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
-    (folder / "array.json").write_text('[{"text": "a"}]')
-    (folder / "torn.parquet").write_bytes(encode_rows(ROWS, ".parquet")[:-20])
-    (folder / "torn.arrow").write_bytes(encode_rows(ROWS, ".arrow")[:100])
-    (folder / "mac.csv").write_bytes(b"id,text\r1,a\r")
-    (folder / "link.jsonl").symlink_to("nowhere")
-    return [
-        ([], "no input was given"),
-        (["missing.jsonl"], "missing.jsonl does not exist"),
-        (["link.jsonl"], "link.jsonl does not exist"),
-        (["*.nothing"], "matches no file"),
-        (["empty"], "holds no document"),
-        (["photo.jpg"], "is of no known format"),
-        (["array.json"], "is a JSON array"),
-        (["torn.parquet"], "is damaged and shows no row"),
-        (["torn.arrow"], "is damaged and shows no row"),
-        (["mac.csv"], "bare carriage return"),
-        (["nonsense://x/y"], "nonsense://x/y cannot be read"),
-        (["a\0b"], "cannot be read"),
-    ]
-
-
-def test_unreadable_inputs_are_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (None, b"", "no input was given"),
+        ("missing.jsonl", None, "missing.jsonl does not exist"),
+        ("*.nothing", None, "matches no file"),
+        ("nonsense://x/y", None, "nonsense://x/y cannot be read"),
+        ("a\0b", None, "cannot be read"),
+        ("photo.jpg", b"\xff\xd8\xff", "is of no known format"),
+        ("array.json", b'[{"text": "a"}]', "is a JSON array"),
+        ("torn.parquet", encode_rows(ROWS, ".parquet")[:-20], "is damaged and shows no row"),
+        ("torn.arrow", encode_rows(ROWS, ".arrow")[:100], "is damaged and shows no row"),
+        ("mac.csv", b"id,text\r1,a\r", "bare carriage return"),
+        (".", b"", "holds no document"),
+    ],
+)
+def test_unreadable_inputs_are_refused_in_one_sentence(
+    tmp_path: Path, name: str | None, content: bytes | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for inputs, message in _refusals(tmp_path):
-        with pytest.raises(errors.InputError, match=message.replace("(", r"\(")) as raised:
-            open_corpus(inputs)
-        assert "\n" not in str(raised.value)
+    if content:
+        Path(str(name)).write_bytes(content)
+    with pytest.raises(errors.InputError, match=message) as raised:
+        open_corpus([] if name is None else [name])
+    assert "\n" not in str(raised.value)
 
 
 def test_changed_inputs_are_refused(tmp_path: Path) -> None:
@@ -311,8 +268,7 @@ def test_changed_inputs_are_refused(tmp_path: Path) -> None:
 def test_circular_links_end(tmp_path: Path) -> None:
     write_input(tmp_path, "a.jsonl", ROWS[:2])
     os.symlink(tmp_path, tmp_path / "loop")
-    with open_corpus([tmp_path]) as corpus:
-        assert len(texts_of(corpus)) >= 2
+    assert len(read_texts(tmp_path)) >= 2
 
 
 def test_take_returns_rows_in_the_given_order(tmp_path: Path) -> None:
@@ -324,14 +280,6 @@ def test_take_returns_rows_in_the_given_order(tmp_path: Path) -> None:
             corpus.take([9])
 
 
-def test_the_order_column_is_read_with_its_type(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    days = ["2020-01-01T00:00:00Z", None, "2019-05-05", "10"]
-    path.write_text("".join(json.dumps({"text": "t", "day": day}) + "\n" for day in days))
-    with open_corpus([path], order_column="day") as corpus:
-        assert next(corpus.scan()).order.to_pylist() == days
-
-
 def test_reading_ahead_keeps_the_order_and_raises_errors_in_place() -> None:
     def items() -> Iterator[int]:
         yield from range(3)
@@ -340,11 +288,10 @@ def test_reading_ahead_keeps_the_order_and_raises_errors_in_place() -> None:
     seen: list[int] = []
     with pytest.raises(errors.InputError, match="broken"):
         seen.extend(read_ahead(items()))
+    assert seen == [0, 1, 2]
     taken = read_ahead(iter(range(1000)))
     assert [next(taken), next(taken)] == [0, 1]
     taken.close()
-    seen = list(read_ahead(iter(range(5))))
-    assert seen == list(range(5))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]
 
 
@@ -358,12 +305,11 @@ def test_documents_are_named_by_id_row_or_file(tmp_path: Path) -> None:
     with open_corpus(paths, ids="rows") as corpus:
         assert corpus.id_column is None
     nameless = write_input(tmp_path, "n.jsonl", [{"text": "t"}])
-    refusals: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
-        (paths, {"ids": "rows", "id_column": "id"}, ("ids rows", "id_column id", "one of the two")),
-        (paths, {"ids": "names"}, ("ids 'names'", "column, rows, file+id")),
-        ([nameless], {"ids": "file+id"}, ("ids file+id", "column of ids", "id_column", "ids rows")),
+    refusals: list[tuple[Any, dict[str, Any], str]] = [
+        (paths, {"ids": "rows", "id_column": "id"}, "ids rows and .*id_column id.*one of the two"),
+        (paths, {"ids": "names"}, "ids 'names'.*column, rows, file\\+id"),
+        ([nameless], {"ids": "file+id"}, "ids file\\+id.*column of ids.*id_column.*ids rows"),
     ]
-    for inputs, options, parts in refusals:
-        with pytest.raises(errors.NeardupError) as caught:
+    for inputs, options, message in refusals:
+        with pytest.raises(errors.NeardupError, match=message):
             open_corpus(inputs, **options)
-        assert says(caught.value, *parts)

@@ -80,7 +80,7 @@ LINES = st.one_of(
 
 @given(st.lists(LINES, min_size=1, max_size=14), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 90))
 @example([json_object("雪" * 30, 1)] * 3, True, False, True, 1)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_division_of_json_lines_gives_the_records_of_the_whole_file(
     tmp_path: Path, lines: list[bytes], mark: bool, returns: bool, ended: bool, size: int
 ) -> None:
@@ -101,7 +101,7 @@ def test_any_division_of_json_lines_gives_the_records_of_the_whole_file(
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 4000))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_division_of_row_groups_gives_the_records_of_the_whole_file(
     tmp_path: Path, groups: list[int], size: int
 ) -> None:
@@ -122,18 +122,14 @@ def test_any_division_of_row_groups_gives_the_records_of_the_whole_file(
 
 
 def test_a_damaged_row_group_is_reported_with_its_number_and_rows(tmp_path: Path) -> None:
-    path = tmp_path / "in.parquet"
-    write_damaged_group(path)
-    whole, _ = read_tasks(path, 1 << 30)
-    parts, tasks = read_tasks(path, 1)
-    assert len(tasks) == 3
-    assert parts == whole
-    [fault] = parts.faults
-    assert (fault.row, fault.count) == (100, 100)
-    assert fault.detail.startswith("row group 1, rows 100-199: ")
+    write_damaged_group(tmp_path / "in.parquet")
+    whole, _ = read_tasks(tmp_path / "in.parquet", 1 << 30)
+    parts, tasks = read_tasks(tmp_path / "in.parquet", 1)
+    assert (len(tasks), parts) == (3, whole)
+    assert parts.faults[0].detail.startswith("row group 1, rows 100-199: ")
 
 
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet.gz", "a.csv", "a.arrow"])
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.parquet.gz", "a.csv", "a.arrow"])
 def test_files_that_cannot_be_divided_are_one_task(tmp_path: Path, name: str) -> None:
     rows = [{"id": number, "text": f"text {number}\nof two lines"} for number in range(40)]
     suffix, codec = Path(name).suffixes[0], "".join(Path(name).suffixes[1:])
@@ -141,21 +137,6 @@ def test_files_that_cannot_be_divided_are_one_task(tmp_path: Path, name: str) ->
     parts, [task] = read_tasks(tmp_path / name, 16)
     assert task.span is None
     assert parts.rows == 40
-
-
-def test_blocks_of_spans_end_where_those_of_the_file_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams_module, "BLOCK", 64)
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(b"".join(json_object("x" * (number % 11), number) + b"\n" for number in range(30)))
-    with open_corpus([str(path)]) as corpus:
-        source: Any = corpus.sources[0]
-        spans = [None, *source.cuts(128)]
-        cut: list[list[bytes]] = []
-        for span in spans:
-            blocks = streams_module.blocks(source.file, None, source.dialect.record_ends, None, span)
-            cut.append([block.data for block in blocks if block.data])
-    assert len(spans) > 5
-    assert [data for blocks in cut[1:] for data in blocks] == cut[0]
 
 
 def test_an_endless_line_is_reported_with_its_number_in_the_file(

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, texts_of, write_input
-from sentences import says
+from input_files import FORMATS, ROWS, compress, full_mask, texts_of, write_input
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module
 from neardup.documents import output as writers_module
 from neardup.documents import streams as streams_module
-from neardup.errors import InputError, OutputError
+from neardup.errors import NeardupError, OutputError
 
 TABLE = pa.table({"a": [1, 2, None], "score": [0.5, 1.0, 0.25], "text": ["x", 'y "q", z\n', None]})
 TAGS = pa.list_(pa.struct({"a": pa.int64(), "b": pa.string()}))
@@ -46,7 +46,7 @@ def copy_rows(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
     [
         *((source, target, "") for source in MAIN_FORMATS for target in MAIN_FORMATS),
         *((".jsonl", target, "") for target in FORMATS if target not in MAIN_FORMATS),
-        *((".parquet", ".jsonl", codec) for codec in CODECS[1:]),
+        (".parquet", ".jsonl", ".gz"),
         (".csv", ".parquet", ".gz"),
         (".jsonl", ".csv", ".zst"),
     ],
@@ -72,6 +72,8 @@ def test_json_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
     output = copy_rows(tmp_path, path, "o.jsonl", [0, 2, 3])
     assert output.read_bytes() == lines[0] + lines[3] + lines[4] + b"\n"
+    (tmp_path / "a.jsonl.gz").write_bytes(compress(path.read_bytes(), ".gz"))
+    assert copy_rows(tmp_path, tmp_path / "a.jsonl.gz", "p.jsonl", [0, 2, 3]).read_bytes() == output.read_bytes()
     assert copy_rows(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
 
 
@@ -110,48 +112,38 @@ def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
     assert rows.splitlines()[1] == '1,2020-01-01,"[""a""]","a"'
 
 
-@pytest.mark.parametrize(
-    ("source", "target"), [(".jsonl", ".parquet"), (".csv", ".arrow"), (".parquet", ".jsonl.gz"), (".arrow", ".csv")]
-)
+@pytest.mark.parametrize(("source", "target"), [(".jsonl", ".parquet"), (".csv", ".arrow"), (".arrow", ".csv.gz")])
 def test_the_same_rows_give_the_same_bytes(
     tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writers_module, "GROUP_ROWS", 32)
-    rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(200)]
+    rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(100)]
     one = write_input(tmp_path, f"one{source}", rows)
     many = tmp_path / "many"
     many.mkdir()
-    for part in range(10):
+    for part in range(5):
         path = write_input(many, f"{part}{source}", rows[part * 20 : part * 20 + 20])
         if source in (".jsonl", ".csv"):
             path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     outputs: set[bytes] = set()
-    for number, (given, block) in enumerate([(one, 1 << 24), (one, 700), (many, 1 << 24), (many, 999)]):
+    for number, (given, block, threads) in enumerate([(one, 1 << 24, 1), (one, 700, 3), (many, 1 << 24, 3)]):
         monkeypatch.setattr(streams_module, "BLOCK", block)
         monkeypatch.setattr(columnar_module, "TARGET_BYTES", block)
-        for threads in (1, 3):
-            output = tmp_path / f"{number}-{threads}{target}"
-            with open_corpus([given]) as corpus:
-                list(corpus.scan())
-                keep = np.arange(200) % 3 != 0
-                corpus.copy(keep, str(output), threads=threads)
-            outputs.add(output.read_bytes())
+        with open_corpus([given]) as corpus:
+            list(corpus.scan())
+            corpus.copy(np.arange(100) % 3 != 0, str(tmp_path / f"{number}{target}"), threads=threads)
+        outputs.add((tmp_path / f"{number}{target}").read_bytes())
     assert len(outputs) == 1
 
 
 @pytest.mark.parametrize(
-    ("counts", "codec"),
-    [
-        *(([40] * 12, codec) for codec in ("zstd", "snappy", "none", "gzip")),
-        ([], "zstd"),
-        ([0], "zstd"),
-        ([3, 0, 1], "zstd"),
-    ],
+    ("counts", "group", "codec"),
+    [([40] * 20, 40, "none"), ([700] * 4, 2000, "zstd"), ([], 40, "zstd"), ([3, 0, 1], 40, "gzip")],
 )
 def test_several_threads_encode_parquet_to_the_bytes_of_one(
-    tmp_path: Path, counts: list[int], codec: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, counts: list[int], group: int, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers_module, "GROUP_ROWS", 40)
+    monkeypatch.setattr(writers_module, "GROUP_ROWS", group)
     rng = np.random.default_rng(len(counts))
 
     def rows(count: int) -> pa.Table:
@@ -165,21 +157,22 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
             "raw": pa.array([b"\0\xff"] * count, pa.binary()),
             "nothing": pa.nulls(count),
         }
-        more = {f"n{place}": pa.array(rng.random(count)) for place in range(20)}
+        more = {f"n{place}": pa.array(rng.random(count)) for place in range(16)}
         return pa.table(columns | more).replace_schema_metadata({"write_input": "by hand"})
 
     tables = [rows(count) for count in counts]
-    written = {}
+    whole = pa.concat_tables([rows(0), *tables])
+    written = set()
     # With a budget that leaves nothing, and with room for one group and for three.
-    for threads, spare in ((1, math.inf), (2, math.inf), (7, math.inf), (7, -1.0), (7, 400e6), (7, 900e6)):
+    for threads, spare in ((0, math.inf), (1, math.inf), (7, math.inf), (7, -1.0), (7, 400e6), (7, 900e6)):
         monkeypatch.setattr(writers_module, "spare_memory", lambda spare=spare: spare)
         output = tmp_path / f"{threads}-{spare}.parquet"
         with writers_module.Writer(str(output), rows(0).schema, "text", codec, threads) as writer:
-            for table in tables:
+            for table in tables if threads else [whole]:
                 writer.write(table)
-        written[threads, spare] = output.read_bytes()
-    assert len(set(written.values())) == 1
-    assert pq.read_table(output).to_pylist() == pa.concat_tables([rows(0), *tables]).to_pylist()
+        written.add(output.read_bytes())
+    assert len(written) == 1
+    assert pq.read_table(output).to_pylist() == whole.to_pylist()
 
 
 def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,23 +201,31 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
     ]
 
 
-def test_odd_json_fits_a_table(tmp_path: Path) -> None:
+def test_odd_json_fits_a_table_and_types_that_do_not_are_refused_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
     output = copy_rows(tmp_path, path, "o.parquet", [0, 1])
     assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
+    rows: list[dict[str, Any]] = [{"text": "a", "n": 1}, {"text": "b", "n": "one"}]
+    for name, wrong, message in (
+        ("b.jsonl", rows, r"^.* each input in its own format instead.*$"),
+        ("c.jsonl", [{"text": "a", "empty": {}}], "cannot hold these columns"),
+    ):
+        with pytest.raises(NeardupError, match=message):
+            copy_rows(tmp_path, write_input(tmp_path, name, wrong), "p.parquet", list(range(len(wrong))))
+    assert not (tmp_path / "p.parquet").exists()
 
 
-def test_types_that_do_not_fit_are_refused_in_one_sentence(tmp_path: Path) -> None:
-    write_input(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
-    with pytest.raises(InputError, match="write JSON lines instead") as raised:
-        copy_rows(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
-    assert "\n" not in str(raised.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
-    write_input(tmp_path, "b.jsonl", [{"text": "a", "empty": {}}])
-    with pytest.raises(OutputError, match="cannot hold these columns"):
-        copy_rows(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+def test_columns_of_two_types_go_into_a_folder_if_not_into_one_table(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
+    paths[0].write_text('{"id": "1", "text": "a"}\n')
+    pq.write_table(pa.table({"id": [2], "text": ["b"]}), paths[1])
+    with open_corpus(paths) as corpus:
+        list(corpus.scan())
+        with pytest.raises(NeardupError, match=r"^.* string vs int64.* each input in its own format .*FOLDER/.*$"):
+            corpus.copy(np.ones(2, dtype=bool), str(tmp_path / "o.jsonl"))
+        corpus.copy(np.ones(2, dtype=bool), f"{tmp_path}/o/")
+    assert [(tmp_path / "o" / path.name).exists() for path in paths] == [True, True]
 
 
 def test_kept_text_files_are_copied_to_a_folder(tmp_path: Path) -> None:
@@ -241,20 +242,8 @@ def test_kept_text_files_are_copied_to_a_folder(tmp_path: Path) -> None:
     write_input(tmp_path, "a.jsonl")
     with open_corpus([texts, tmp_path / "a.jsonl"]) as corpus:
         list(corpus.scan())
-        with pytest.raises(OutputError) as caught:
+        with pytest.raises(OutputError, match="folder is written only from text files"):
             corpus.copy(full_mask(corpus), str(tmp_path / "mixed"))
-        assert says(caught.value, "folder", "only from text files")
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".parquet.zst"])
-def test_tables_survive_writing_and_reading(tmp_path: Path, suffix: str) -> None:
-    output = tmp_path / f"t{suffix}"
-    write_table(TABLE, str(output))
-    first = output.read_bytes()
-    write_table(TABLE, str(output), force=True)
-    assert output.read_bytes() == first
-    with open_corpus([output], id_column="") as corpus:
-        assert texts_of(corpus)[:2] == TABLE.column("text").to_pylist()[:2]
 
 
 def test_not_a_number_is_null_in_json(tmp_path: Path) -> None:
@@ -269,55 +258,54 @@ def test_standard_output_gets_json_lines(capfdbinary: pytest.CaptureFixture[byte
 
 
 def test_a_discarded_writer_leaves_nothing(tmp_path: Path) -> None:
-    def give_up() -> None:
-        with open_writer(str(tmp_path / "o.parquet"), TABLE.schema, False) as writer:
-            writer.write(TABLE)
-            raise KeyboardInterrupt
-
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            give_up()
+    with suppress(KeyboardInterrupt), open_writer(str(tmp_path / "o.parquet"), TABLE.schema) as writer:
+        writer.write(TABLE)
+        raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("output", "inputs", "message"),
+    [
+        ("a.jsonl", [], "a.jsonl exists: choose another name.*force=True"),
+        ("a.jsonl", ["a.jsonl"], "a.jsonl is an input"),
+        ("link.jsonl", ["a.jsonl"], "link.jsonl is an input"),
+        ("o.jsonl", ["."], "o.jsonl is inside the input folder"),
+        ("no/o.jsonl", [], "folder no does not exist"),
+        ("o.docx", [], "o.docx has no suffix that names a format"),
+        ("o", [], "o has no suffix"),
+        ("folder.jsonl", [], "folder.jsonl is a folder that exists"),
+        ("new.jsonl", ["a.jsonl"], ""),
+        ("-", ["a.jsonl"], ""),
+        ("sealed/new.jsonl", [], "may not be written by this user"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_refused(
+    tmp_path: Path, output: str, inputs: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write_input(tmp_path, "a.jsonl")
-    (tmp_path / "folder.jsonl").mkdir()
+    for folder in ("folder.jsonl", "sealed"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "link.jsonl").symlink_to("a.jsonl")
-    refusals = [
-        ("a.jsonl", [], ("a.jsonl exists", "another name", "force=True")),
-        ("a.jsonl", ["a.jsonl"], ("a.jsonl is an input",)),
-        ("link.jsonl", ["a.jsonl"], ("link.jsonl is an input",)),
-        ("o.jsonl", ["."], ("o.jsonl", "inside the input folder")),
-        ("no/o.jsonl", [], ("folder no", "does not exist")),
-        ("o.docx", [], ("o.docx", "no suffix", "format")),
-        ("o", [], ("o has no suffix", "format")),
-        ("folder.jsonl", [], ("folder.jsonl", "a folder that exists")),
-    ]
-    for output, inputs, parts in refusals:
-        with pytest.raises(OutputError) as raised:
-            check_output(output, inputs, False)
-        assert says(raised.value, *parts)
-    for output in ("new.jsonl", "-", "new.csv.gz"):
-        check_output(output, ["a.jsonl"], False)
-    check_output("link.jsonl", [], True)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(OutputError) as raised:
-        check_output("new.jsonl", [], False)
-    assert says(raised.value, "new.jsonl", "may not be written", "this user")
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("sealed"))
+    if not message:
+        check_output(output, inputs, False)
+        return
+    with pytest.raises(OutputError, match=message):
+        check_output(output, inputs, False)
 
 
 @pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int, request: pytest.FixtureRequest) -> None:
-    rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(2000)]
+    noise = np.random.default_rng(0).bytes(400_000).hex()
+    rows = [{"id": n, "text": noise[n * 400 : n * 400 + 400]} for n in range(2000)]
     path = write_input(tmp_path, "a.jsonl", rows)
     with open_corpus([path]) as corpus:
         list(corpus.scan())
         request.getfixturevalue("full_disk")
-        with pytest.raises(OutputError) as caught:
+        with pytest.raises(OutputError, match="the disk is full or a limit is reached; free some space"):
             corpus.copy(full_mask(corpus), str(tmp_path / f"o{suffix}"), threads=threads)
-    assert says(caught.value, "the disk is full or a limit is reached; free some space")
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 
 
@@ -343,11 +331,3 @@ with open_corpus([{str(path)!r}]) as corpus:
     with open_corpus([path]) as corpus:
         list(corpus.scan())
         assert corpus.copy(full_mask(corpus), str(output)).rows == 999
-
-
-def test_compressed_inputs_are_written_as_they_were(tmp_path: Path) -> None:
-    data = encode_rows(ROWS, ".jsonl")
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(compress(data, ".gz"))
-    output = copy_rows(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
-    assert output.read_bytes() == data

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
+from itertools import combinations
 from math import isqrt
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
 from naive_text import naive_normalize
 
-import neardup as nd
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract_features, gram_hashes
 from neardup.features.reading import gather_statistics
@@ -26,7 +25,6 @@ from neardup.recipe import Recipe
 
 VOCABULARY = [f"w{i}" for i in range(12)]
 TEXTS = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=20).map(" ".join), min_size=1, max_size=8)
-MANY = ["", "w1", "w1 w2", *(" ".join(random.Random(i).choices(VOCABULARY, k=i)) for i in range(5, 40, 3))]
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
@@ -127,7 +125,7 @@ def test_the_numbers_of_a_sketch_are_in_range_and_never_change() -> None:
 FIRST = ([8, 6, 10, 9, 5, 4], [5, 3, 4, 8, 2, 6])
 
 
-@pytest.mark.parametrize("distinct", [0, 1, 2, 3, 2**31 - 2, 2**31, 2**33])
+@pytest.mark.parametrize("distinct", [0, 3, 2**31 - 2, 2**33])
 def test_a_collection_of_any_size_gets_a_prime(distinct: int) -> None:
     statistics = Statistics(5, distinct, 1, np.empty(0, np.uint64), np.empty(0, np.int64))
     recipe = Recipe(features="words:1", signature="sketch:9", measure="overlap")
@@ -138,21 +136,6 @@ def test_a_collection_of_any_size_gets_a_prime(distinct: int) -> None:
     minima = [min((i * x + j) % p for x in features) for i, j in zip(a, b, strict=True)]
     one = extract_features(pa.array(["x y z", "y z x"], pa.large_string()), recipe, statistics)
     check_shared(one, [minima, minima])
-
-
-def test_equal_minima_of_sketches_estimate_the_similarity() -> None:
-    texts = [text for text in MANY if text]
-    recipe = Recipe(features="words:1", signature="sketch:25", measure="overlap", threshold=0.04)
-    minima = sketches_of(texts, recipe)
-    expected = {
-        (i, j): sum(x == y for x, y in zip(minima[i], minima[j], strict=True)) / 25
-        for i in range(len(texts))
-        for j in range(i + 1, len(texts))
-    }
-    found = {(p.left, p.right): p.similarity for p in nd.dedup(texts, recipe=recipe).pairs}
-    assert found == {pair: value for pair, value in expected.items() if value}
-    assert min(found.values()) < 1
-    assert len(set(found.values())) > 5
 
 
 @given(TEXTS, st.integers(1, 6))
@@ -168,42 +151,23 @@ def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least
     assert rows(block_of(texts, recipe)) == expected
 
 
-def test_imatch_counts_undecidable_documents() -> None:
-    texts = ["a b c d e", "a b c d", "a b c d", "e d c b a a", ""]
-    result = nd.dedup(texts, features="words:1", signature="imatch:5", threshold=1.0)
-    assert result.summary["undecidable"] == 3
-    # Two of them have the same text, but a document without features matches nothing and is kept.
-    assert result.summary["exact_copies"] == 0
-    assert [(p.left, p.right) for p in result.pairs] == [(0, 3)]
+PROSE = ["A  rose, is\ta rose.", "a rose is a rose", "Ünïcode — ＦＵＬＬ width", " ", "...", "", "a\n\nb"]
 
 
-PROSE = ["A  rose, is\ta rose.", "a rose is a rose", "Ünïcode — ＦＵＬＬ width", "日本語 テキスト", " ", "..."]
-PROSE += ["", "a\n\nb", "A b"]
-
-
-@pytest.mark.parametrize("normalizer", ["raw", "words", "whitespace", "compact", "strip"])
-@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
-def test_a_checksum_is_a_prefix_of_the_hash_of_the_text(algorithm: str, normalizer: str) -> None:
-    recipe = Recipe(features=f"checksum:{algorithm}", normalize=normalizer, threshold=1.0)
-    expected = []
-    for text in PROSE:
-        normal = text if normalizer == "raw" else naive_normalize(text, normalizer)
-        digest = hashlib.new(algorithm, normal.encode(), usedforsecurity=False).digest()
-        expected.append([int.from_bytes(digest[:8], "little")] if normal else [])
-    assert rows(block_of(PROSE, recipe)) == expected
-
-
-@given(st.lists(st.text(max_size=30), max_size=8), st.sampled_from(["words", "whitespace", "compact", "strip"]))
-def test_equal_normal_forms_have_equal_checksums(texts: list[str], normalizer: str) -> None:
-    recipe = Recipe(features="checksum:sha1", normalize=normalizer, threshold=1.0)
-    normal = [naive_normalize(text, normalizer) for text in texts]
-    block = block_of(texts, recipe)
-    assert block.sizes.tolist() == [int(text != "") for text in normal]
-    check_shared(block, [[text] if text else [] for text in normal])
+@given(
+    st.lists(st.text(max_size=30) | st.sampled_from(PROSE), max_size=8),
+    st.sampled_from(["md5", "sha1", "sha256"]),
+    st.sampled_from(["raw", "words", "whitespace", "compact", "strip"]),
+)
+@example(PROSE, "sha1", "words")
+def test_a_checksum_is_a_prefix_of_the_hash_of_the_text(texts: list[str], algorithm: str, normalizer: str) -> None:
+    block = block_of(texts, Recipe(features=f"checksum:{algorithm}", normalize=normalizer, threshold=1.0))
+    normal = [naive_normalize(text, normalizer).encode() for text in texts]
+    digests = [hashlib.new(algorithm, text, usedforsecurity=False).digest()[:8] if text else b"" for text in normal]
+    assert rows(block) == [[int.from_bytes(digest, "little")] if digest else [] for digest in digests]
     marks = [tuple(mark) for mark in block.set_digests.tolist()]
-    for i in range(len(texts)):
-        for j in range(i):
-            assert (marks[i] == marks[j]) == (normal[i] == normal[j])
+    for i, j in combinations(range(len(texts)), 2):
+        assert (marks[i] == marks[j]) == (normal[i] == normal[j])
 
 
 @given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
@@ -219,22 +183,13 @@ def test_equal_sets_have_equal_signatures_and_digests(texts: list[str], signatur
         assert marks[i] == marks[half + i]
 
 
-def sieve(end: int) -> list[bool]:
-    prime = [False, False] + [True] * (end - 2)
-    for i in range(2, isqrt(end) + 1):
-        if prime[i]:
-            for multiple in range(i * i, end, i):
-                prime[multiple] = False
-    return prime
+PRIMES = [number for number in range(2, 5000) if all(number % divisor for divisor in range(2, isqrt(number) + 1))]
 
 
-PRIME = sieve(40_000)
-PRIMES = [number for number, prime in enumerate(PRIME) if prime]
-
-
-def test_small_primes_equal_those_of_a_sieve() -> None:
-    assert [is_prime(number) for number in range(len(PRIME))] == PRIME
-    assert not any(is_prime(number) for number in (-7, -2, -1))
+def test_small_primes_are_found() -> None:
+    assert [number for number in range(-7, 5000) if is_prime(number)] == PRIMES
+    for number in (*range(-5, 100), 4000):
+        assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))
 
 
 #: The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
@@ -248,8 +203,3 @@ def test_pseudoprimes_are_not_prime_and_mersenne_primes_are() -> None:
         assert is_prime(mersenne)
         assert not is_prime(mersenne + 1)
         assert not is_prime(mersenne * (2**13 - 1))
-
-
-@given(st.integers(-5, 30_000))
-def test_the_closest_prime_equals_that_of_a_search(number: int) -> None:
-    assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,13 +9,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_sketches import MASK, naive_minhash, naive_simhash, naive_supershingles
-from sentences import says
+from naive_sketches import MASK, naive_minhash, naive_simhash
 
 from neardup.errors import InputError, RecipeError
-from neardup.features import sketches
 from neardup.features.sketches import MinHash, SimHash, item_id
-from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
+from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash
 
 WORDS = st.one_of(st.integers(0, MASK), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
 DOCUMENTS = st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=5)
@@ -54,29 +51,6 @@ def test_the_largest_sketch_fills_all_slots() -> None:
     assert (of_many >> np.uint64(48)).max() < 10
 
 
-def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
-    """The Jaccard similarity of two sets, and its estimates with many seeds or sets."""
-    common = round(share * size)
-    union = 2 * size - common
-    rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
-    heads = np.arange(trials + 1) * size
-    a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
-    minhash(rows[:, :size].ravel(), heads, np.uint64(3), a)
-    minhash(rows[:, union - size :].ravel(), heads, np.uint64(3), b)
-    return common / union, (a == b).mean(axis=1)
-
-
-@pytest.mark.parametrize("share", [0.2, 0.9])
-@pytest.mark.parametrize(("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 400, 100)])
-def test_estimates_are_unbiased_with_the_theoretical_error(size: int, trials: int, slots: int, share: float) -> None:
-    jaccard, found = estimates(size, share, slots, trials)
-    theory = jaccard * (1 - jaccard) / slots
-    assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
-    assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
-    if size <= 50:  # the slots of a round are drawn without replacement, as it were
-        assert found.var() < 0.65 * theory
-
-
 @given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
 def test_linear_minima_equal_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
     a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
@@ -100,20 +74,11 @@ def test_simhash_equals_its_twin(documents: list[list[int]], data: st.DataObject
     assert out.tolist() == [naive_simhash(*pair) for pair in zip(documents, weights, strict=True)]
 
 
-@pytest.mark.parametrize("size", [7, 8, 9, 255, 256, 511, 512, 513, 520])
+@pytest.mark.parametrize("size", [7, 8, 255, 256, 513])
 def test_simhash_is_correct_at_block_boundaries(size: int) -> None:
     features = [x**3 for x in range(size)]
     assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)
     assert int(SimHash.of([5] * size)) == naive_simhash([5], [1])
-
-
-@given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
-def test_supershingles_equal_their_twin(sketch: list[int], group: int) -> None:
-    for values in (sketch, [7] * len(sketch)):
-        out = np.empty((1, len(values) // group), np.uint64)
-        supershingles(np.array([values], np.uint64), group, out)
-        assert out[0].tolist() == naive_supershingles(values, group)
-    assert len(set(out[0].tolist())) == len(sketch) // group, "equal groups at other places"
 
 
 def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
@@ -135,33 +100,23 @@ def test_items_are_text_bytes_and_integers() -> None:
 
 
 def test_minhashes_can_be_updated_merged_and_compared() -> None:
-    a = MinHash(64)
-    assert a.is_empty
-    assert len(a) == a.num_perm == 64
-    assert a.jaccard(MinHash(64)) == 0
+    a, b, empty = MinHash(64), minhash_of("y", "z", num_perm=64), MinHash(64)
     for item in ("x", "y"):
         a.insert(item)
-    assert minhash_of("x").is_empty is False
-    b = minhash_of("y", "z", num_perm=64)
-    union = a | b
-    assert union == minhash_of("x", "y", "z", num_perm=64)
-    assert a == minhash_of("x", "y", num_perm=64)
+    assert (empty.is_empty, a.is_empty, len(a), a.num_perm) == (True, False, 64, 64)
+    assert a | b == minhash_of("x", "y", "z", num_perm=64)
+    assert a == minhash_of("x", "y", num_perm=64) != b
     twin = a.copy()
     twin.merge(b)
-    assert twin == union
-    assert twin != a
-    assert 0 < a.jaccard(b) == b.jaccard(a) < 1
-    assert a.jaccard(a) == 1
-    assert a.jaccard(MinHash(64)) == 0
+    assert twin == a | b != a
+    assert 0 < a.jaccard(b) == b.jaccard(a) < a.jaccard(a) == 1
+    assert a.jaccard(empty) == empty.jaccard(empty) == 0
     assert a.standard_error(0.5) == 1 / 16
     assert repr(a) == "MinHash(num_perm=64, seed=1)"
-    assert a != "x"
     with pytest.raises(ValueError, match="read-only"):
         a.hashvalues[0] = 1
     with pytest.raises(TypeError):
         hash(a)
-    with pytest.raises(TypeError, match="unsupported"):
-        a.__or__(b) | 3
 
 
 @pytest.mark.parametrize(
@@ -169,18 +124,17 @@ def test_minhashes_can_be_updated_merged_and_compared() -> None:
     [
         (lambda: MinHash(0), RecipeError, "num_perm"),
         (lambda: MinHash(4097), RecipeError, "num_perm"),
-        (lambda: MinHash("a"), RecipeError, "num_perm"),  # type: ignore[arg-type]
         (lambda: MinHash(seed=-1), RecipeError, "seed"),
         (lambda: MinHash().standard_error(1.1), RecipeError, "jaccard"),
+        (lambda: MinHash(3).jaccard(MinHash(4)), InputError, "same parameters"),
+        (lambda: MinHash(3).merge(MinHash(3, seed=2)), InputError, "same parameters"),
         (lambda: SimHash(2**64), RecipeError, "simhash"),
         (lambda: SimHash.of(["a"], [1, 2]), InputError, "weights do not fit"),
         (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
         (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "scale them down"),
-        *((lambda wrong=wrong: MinHash().update(wrong), InputError, "is one item") for wrong in ("abc", b"abc")),
-        (lambda: MinHash().update([1.5]), InputError, "neither text nor an integer"),  # type: ignore[list-item]
+        (lambda: MinHash().update("abc"), InputError, "is one item"),
         *((lambda wrong=wrong: MinHash().update(wrong), InputError, "outside") for wrong in ([-1], [2**64])),
         (lambda: MinHash().update(np.array([1])), InputError, "holds no ids"),
-        (lambda: MinHash().update(np.zeros((2, 2), np.uint64)), InputError, "holds no ids"),
     ],
 )
 def test_wrong_numbers_and_items_are_refused(make: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -193,13 +147,18 @@ def test_bytes_give_the_same_sketch_back(features: list[int], num_perm: int, see
     sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
     back = MinHash.from_bytes(sketch.to_bytes())
     assert back == sketch
-    assert SimHash(int(SimHash.of(features))) == SimHash.of(features)
+    one = SimHash.of(features)
+    assert SimHash(int(one)) == one
+    other = SimHash(one.value ^ 0b10011)
+    assert (one.distance(other), one.similarity(other), one.near(other), one.near(other, 2)) == (
+        3,
+        61 / 64,
+        True,
+        False,
+    )
 
 
 def test_the_bytes_of_a_sketch_never_change() -> None:
-    assert minhash_of("a rose", b"\xff", 7, num_perm=3, seed=5).hashvalues.tolist() == naive_minhash(
-        [item_id("a rose"), item_id(b"\xff"), 7], 3, 5
-    )
     assert item_id("a rose") == 15179905382024134128
     assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
 
@@ -207,10 +166,5 @@ def test_the_bytes_of_a_sketch_never_change() -> None:
 def test_bytes_that_are_not_a_sketch_are_refused() -> None:
     data = minhash_of("a", num_perm=3).to_bytes()
     for wrong in (b"", data[:8], data[:-1], data + b"0", data * 2000):
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=f"{len(wrong)} bytes.*to_bytes"):
             MinHash.from_bytes(wrong)
-        assert says(caught.value, f"{len(wrong)} bytes", "to_bytes")
-
-
-def test_docstring_examples_run() -> None:
-    assert doctest.testmod(sketches).failed == 0

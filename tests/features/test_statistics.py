@@ -85,61 +85,32 @@ def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -
         assert df_of(found, as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
 
 
-@given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
-def test_only_sampled_windows_are_counted(texts: list[str], width: int, modulus: int) -> None:
-    recipe = Recipe(features=f"windows:{width}:{modulus}")
-    every: dict[naive.Gram, int] = {}
-    for text in texts:
-        found = naive.grams(text, recipe.features, "compact")[0]
-        every |= dict(zip(found, gram_hashes(text, recipe).tolist(), strict=True))
-    documents = [naive.features(text, recipe.features, "compact", hashed=lambda gram: every[gram]) for text in texts]
-    df = naive.frequencies(documents)
-    statistics = gathered(texts, recipe)
-    assert statistics.distinct == len(df)
-    assert df_of(statistics, as_array([every[gram] for gram in df])).tolist() == list(df.values())
-
-
-@pytest.mark.parametrize("features", ["words:2", "terms:5", "qgrams:3:multiset"])
-@pytest.mark.parametrize(("piece", "threads"), [(1, 1), (40, 3)])
-def test_pieces_and_threads_change_nothing(
-    features: str, piece: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("features", ["words:2", "terms:5"])
+def test_pieces_and_threads_change_nothing(features: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(7)
     texts = [" ".join(rng.choices(WORDS, k=rng.randrange(15))) for _ in range(150)]
     recipe = Recipe(features=features)
     once = gathered(texts, recipe)
-    monkeypatch.setattr(reading, "_PIECE", piece)
-    again = gathered(texts, recipe, threads)
+    monkeypatch.setattr(reading, "_PIECE", 40)
+    again = gathered(texts, recipe, threads=3)
     for name in ("documents", "distinct", "largest_square_sum", "features", "df"):
         assert np.array_equal(getattr(once, name), getattr(again, name)), name
 
 
-@given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
-def test_batches_add_up(parts: list[dict[int, int]], data: st.DataObject) -> None:
-    builder, whole, square_sum = StatisticsBuilder(), Counter[int](), 0
-    for part in parts:
-        squared = data.draw(st.integers(0, 9))
-        square_sum = max(square_sum, squared)
-        builder.add(3, squared, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
-        whole.update(part)
+@given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.integers(0, 40))
+def test_batches_add_up_whenever_they_are_merged(parts: list[dict[int, int]], pending: int) -> None:
+    builder, whole = StatisticsBuilder(), Counter[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_MAX_PENDING", pending)
+        for number, part in enumerate(parts):
+            builder.add(3, number, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
+            whole.update(part)
     found = builder.build()
     several = sorted(feature for feature, df in whole.items() if df > 1)
-    assert (found.documents, found.distinct, found.largest_square_sum) == (3 * len(parts), len(whole), square_sum)
+    assert (found.documents, found.distinct) == (3 * len(parts), len(whole))
+    assert found.largest_square_sum == max(len(parts) - 1, 0)
     assert found.features.tolist() == several
     assert found.df.tolist() == [whole[feature] for feature in several]
-
-
-def test_more_than_a_million_features_are_merged_early() -> None:
-    rng = np.random.default_rng(2)
-    parts = [np.unique(rng.integers(1, 450_000, 400_000).astype(np.uint64)) for _ in range(4)]
-    builder = StatisticsBuilder()
-    for part in parts:
-        builder.add(1, 1, part, np.ones(len(part), np.int64))
-    found = builder.build()
-    features, df = np.unique(np.concatenate(parts), return_counts=True)
-    assert found.distinct == len(features)
-    assert np.array_equal(found.features, features[df > 1])
-    assert np.array_equal(found.df, df[df > 1])
 
 
 def statistics_with_each_df(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
@@ -156,7 +127,7 @@ CLIPS += ["df:0.07:0.29", "idf:0.2:0.8", "idf:0:1", "idf:0.5:0.5", "idf:0.25:0.7
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_clipping_keeps_features_within_its_bounds(clip: str) -> None:
-    for documents in (1, 2, 3, 5, 10, 16, 27, 60, 81, 100):
+    for documents in (1, 2, 3, 16, 27, 32, 60, 100):
         for singles in (False, True):
             check_clip(clip, documents, singles)
 

@@ -42,14 +42,18 @@ def test_pairs_across_sides_are_those_of_a_plain_comparison(
     check(result, len(new), pairs, order)
 
 
+def sides(count: int) -> tuple[list[str], list[str]]:
+    """Copies of some texts on both sides."""
+    found = corpus(count)
+    return found[: count // 3], found[count // 3 :]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_compares_the_input_with_the_reference(engine: str) -> None:
-    new, old, choices = corpus(80), corpus(150, 1)[:100] + corpus(40, 2), ENGINES[engine]
+    (new, old), choices = sides(200), ENGINES[engine]
     pairs = of_both(new, old, **choices)
     assert sum(left < len(new) <= right for left, right in pairs) > 20
-    for threads in (1, 2):
-        check(nd.dedup(new, against=old, threads=threads, **choices), len(new), pairs, list(range(len(new))))
-    check(nd.dedup(old, against=new, **choices), len(old), of_both(old, new, **choices), list(range(len(old))))
+    check(nd.dedup(new, against=old, threads=2, **choices), len(new), pairs, list(range(len(new))))
 
 
 @pytest.mark.parametrize("way", ["held", "candidates", "file"])
@@ -58,8 +62,8 @@ def test_recomputed_features_give_the_same_pairs_across_sides(way: str, monkeypa
         monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
     if way == "file":
         monkeypatch.setattr(bounded_join, "_MAX_CANDIDATES", 0)
-    new, old = corpus(120), corpus(250, 1)[:170] + corpus(60, 2)
-    for choices in (ENGINES["sets"], ENGINES["edit"], ENGINES["clipped"]):
+    new, old = sides(250)
+    for choices in (ENGINES["sets"], ENGINES["clipped"]):
         pairs = of_both(new, old, **choices)
         result = nd.dedup(new, against=old, memory=SMALL, **choices)
         check(result, len(new), pairs, list(range(len(new))))
@@ -71,7 +75,7 @@ def test_beyond_the_pair_limit_only_pairs_with_kept_documents_are_found(
     memory: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
-    new, old, choices = corpus(150), corpus(250, 1)[:170], ENGINES["sets"]
+    (new, old), choices = sides(250), ENGINES["sets"]
     result = nd.dedup(new, against=old, pairs_per_document=0, memory=memory, **choices)
     assert not result.summary["all_pairs"]
     order = list(range(len(new)))

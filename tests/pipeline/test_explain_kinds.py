@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import naive
 import naive_features
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -158,10 +159,6 @@ def test_selected_features_are_those_of_the_definitions(recipe: Recipe, texts: l
     check_places(why)
 
 
-def split(items: list[int], at: int) -> tuple[list[int], list[int]]:
-    return items[:at], items[at:]
-
-
 @given(recipe=st.sampled_from(WEIGHTED), texts=COLLECTIONS)
 def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
     bits = statistics_of(texts, recipe).idf_bits(recipe)
@@ -197,7 +194,7 @@ def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str])
     except RecipeError:
         return
     why = explain(texts[0], texts[1], recipe, statistics)
-    left, right = split(block.features.tolist(), int(block.sizes[0]))
+    left, right = (part.tolist() for part in np.split(block.features, block.sizes[:1]))
     if recipe.signature == "simhash":
         assert why.counts[1:3] == (64 * len(left), 64 * len(right))
         if left and right:

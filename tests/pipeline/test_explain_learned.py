@@ -24,14 +24,8 @@ from neardup.pipeline.explanation import Explanation, explain
 from neardup.pipeline.learned_explanation import ClassifierResult
 
 PORT = "oslo port: 412 ships came in, up 17 from last week"
-
-
 OTHER = "oslo port: 398 ships came in, up 25 from last week"
-
-
 FAR = "a late frost has damaged the cherry crop"
-
-
 CORPUS = [str(row["text"]) for row in texts(50, seed=31).rows]
 
 
@@ -132,18 +126,10 @@ def test_known_titles_and_times_are_measured() -> None:
 
 
 KNOWN = texts(70, seed=41)
-
-
 TABLE = KNOWN.table
-
-
 NEW = [*texts(70, seed=42).rows, *KNOWN.rows[::9]]
-
-
 #: In a run, equal texts stand for each other, with the title and the time of the first.
 DISTINCT = pa.Table.from_pylist(list({row["text"]: row for row in KNOWN.rows}.values()), TABLE.schema)
-
-
 LATER = [row for row in NEW if row["text"] not in {known["text"] for known in KNOWN.rows}]
 
 

@@ -50,8 +50,8 @@ def _plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("_plan")
-@pytest.mark.parametrize("k", [0, 1, 3, 6, 20, 63])
-@pytest.mark.parametrize(("count", "centres", "flips"), [(0, 1, 0), (1, 1, 0), (60, 3, 4), (90, 40, 9)])
+@pytest.mark.parametrize("k", [0, 1, 3, 6, 20])
+@pytest.mark.parametrize(("count", "centres", "flips"), [(50, 3, 4), (70, 30, 9)])
 def test_no_pair_is_missed(count: int, centres: int, flips: int, k: int) -> None:
     for seed in range(2):
         values = clustered(seed, count, centres, flips)
@@ -66,7 +66,7 @@ def test_pairs_of_any_values_are_those_of_all_compared(numbers: list[int], k: in
 
 @pytest.mark.usefixtures("_plan")
 def test_threads_change_nothing_and_progress_reaches_its_total() -> None:
-    values = clustered(2, 1500, 300, 3)
+    values = clustered(2, 500, 100, 3)
     reports: list[tuple[int, int]] = []
     threaded = hamming_pairs(values, 3, threads=3, progress=lambda done, total: reports.append((done, total)))
     assert rows_of(threaded) == rows_of(hamming_pairs(values, 3))

@@ -67,9 +67,9 @@ def by_hamming(hashes: Sequence[int | None], k: int) -> dict[tuple[int, int], fl
     return pairs_by(len(hashes), pair)
 
 
-@pytest.mark.parametrize(("weights", "k"), [("", 0), ("tf", 3), ("idf", 10), ("tfidf", 3)])
+@pytest.mark.parametrize(("weights", "k"), [("", 0), ("idf", 10)])
 def test_hamming_pairs_are_those_of_all_simhashes(weights: str, k: int) -> None:
-    texts = corpus(250)
+    texts = corpus(150)
     recipe = Recipe(features="words:1", weights=weights, signature="simhash", measure="hamming", threshold=k)
     result = nd.dedup(texts, recipe=recipe, threads=3)
     expected = by_hamming(simhashes(texts, recipe), k)
@@ -124,8 +124,16 @@ def check_weighted(texts: list[str], recipe: Recipe, threads: int = 1) -> dict[t
     return sure
 
 
-@pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize(("weights", "clip"), [("tf", ""), ("idf", ""), ("tfidf", ""), ("tfidf", "df:2:0.3")])
+@pytest.mark.parametrize(
+    ("name", "weights", "clip"),
+    [
+        ("cosine", "tfidf", "df:2:0.3"),
+        ("dice", "idf", ""),
+        ("extended_jaccard", "tf", ""),
+        ("euclidean", "tfidf", ""),
+        ("weighted_jaccard", "tfidf", ""),
+    ],
+)
 def test_weighted_pairs_are_those_of_the_formula(name: str, weights: str, clip: str) -> None:
     threshold = 6.5 if name == "euclidean" else 0.6
     recipe = Recipe(features="words:1", weights=weights, clip=clip, measure=name, threshold=threshold)
@@ -145,11 +153,9 @@ def test_weighted_pairs_of_any_texts(texts: list[str], name: str, weights: str, 
 
 
 LOOSE: list[tuple[dict[str, Any], list[float]]] = [
-    ({"measure": "euclidean"}, [3.0, 2.5, 1.7320, 1.0, 0.5]),
-    ({"weights": "tf", "measure": "euclidean"}, [4.0, 3.0, 2.4495, 2.4494, 1.0, 0.5]),
-    ({"weights": "tfidf", "measure": "euclidean"}, [9.0, 6.0, 3.3, 0.5]),
-    ({"signature": "simhash", "measure": "hamming"}, [12, 7, 3, 1, 0]),
-    *(({"weights": "tfidf", "measure": name}, [0.3, 0.5, 0.77, 1.0]) for name in WEIGHTED if name != "euclidean"),
+    ({"weights": "tf", "measure": "euclidean"}, [4.0, 2.4495, 2.4494, 0.5]),
+    ({"signature": "simhash", "measure": "hamming"}, [12, 7, 3]),
+    ({"weights": "tfidf", "measure": "cosine"}, [0.3, 0.5, 1.0]),
 ]
 
 

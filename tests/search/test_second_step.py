@@ -6,13 +6,14 @@ import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import naive
 import naive_features
 import numpy as np
 import pytest
-from compared import PairsByPlace, keepers_of, pairs_of
+from compared import PairsByPlace, edited_texts, keepers_of, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
@@ -34,19 +35,12 @@ TEXTS = st.lists(
 )
 
 
-def corpus(count: int, seed: int = 4) -> list[str]:
+def corpus(count: int) -> list[str]:
     """Texts of which many are others with another word, another case or another sign."""
-    rng = random.Random(seed)
-    texts: list[str] = []
-    for _ in range(count):
-        if texts and rng.random() < 0.7:
-            words = rng.choice(texts).split()
-            at = rng.randrange(len(words))
-            words[at] = rng.choice([words[at], words[at].upper(), words[at] + ",", f"w{rng.randrange(40)}"])
-            texts.append(" ".join(words))
-        else:
-            texts.append(" ".join(f"w{rng.randrange(40)}" for _ in range(rng.randint(3, 12))))
-    return texts
+    rng = random.Random(4)
+    words = [f"w{number}" for number in range(40)]
+    texts = edited_texts(rng, count, [*words, *map(str.upper, words), *(f"{word}," for word in words)], range(3, 12))
+    return list(filter(None, texts))
 
 
 Step = tuple[str, str, Fraction]
@@ -103,9 +97,9 @@ def test_pairs_pass_both_steps(texts: list[str], step: tuple[str, Step], thresho
     assert pairs_of(result).keys() == expected.keys()
 
 
-@pytest.mark.parametrize(("second_step", "step"), STEPS)
+@pytest.mark.parametrize(("second_step", "step"), [STEPS[1], STEPS[3]])
 def test_a_larger_corpus_passes_both_steps(second_step: str, step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(60)
+    texts = corpus(40)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": second_step}
     result = nd.dedup(texts, threads=1, **choices)
     assert pairs_of(result) == pytest.approx(naive_pairs(texts, ("jaccard", "words:1", Fraction(3, 10)), step))
@@ -144,22 +138,16 @@ def test_texts_with_equal_features_are_judged_as_pairs() -> None:
     strict = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 1")
     assert pairs_of(strict) == {(0, 3): 1.0, (1, 5): 1.0}
     loose = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 0.7")
-    assert pairs_of(loose) == {
-        (0, 3): 1.0,
-        (1, 5): 1.0,
-        (0, 4): 0.7,
-        (3, 4): 0.7,
-    }
+    assert pairs_of(loose) == {(0, 3): 1.0, (1, 5): 1.0, (0, 4): 0.7, (3, 4): 0.7}
     assert strict.summary["undecidable"] == 1
     assert strict.summary["exact_copies"] == 2
 
 
 def test_a_second_step_measures_all_pairs_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = corpus(150)
+    texts = corpus(60)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}
     every = nd.dedup(texts, **choices)
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
-    assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
     again = nd.dedup(texts, pairs_per_document=0, **choices)
     assert again.summary["all_pairs"]
     assert pairs_of(again) == pairs_of(every)
@@ -214,7 +202,7 @@ def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
 
 
 def test_semantic_as_second_step_is_a_cosine() -> None:
-    texts, first = corpus(80), ("jaccard", "words:1", Fraction(3, 10))
+    texts, first = corpus(40), ("jaccard", "words:1", Fraction(3, 10))
     result = nd.dedup(texts, features="words:1", threshold=0.3, second_step="semantic >= 0.917", encoder=Toy())
     expected = {
         (i, j): value
@@ -224,28 +212,18 @@ def test_semantic_as_second_step_is_a_cosine() -> None:
     assert pairs_of(result) == pytest.approx(expected, abs=2e-9)
 
 
-class Wrong:
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    def encode(self, texts: list[str]) -> Any:
-        return self.answer
-
-
-@pytest.mark.parametrize("choices", [{"measure": "semantic"}, {"second_step": "semantic >= 0.5", "threshold": 0.1}])
 @pytest.mark.parametrize(
-    ("encoder", "words"),
+    ("answer", "words"),
     [
-        (Wrong([1.0, 2.0]), ("encoder", "shape (2,)", "2 texts")),
-        (Wrong([[1.0], [2.0], [3.0]]), ("encoder", "shape (3, 1)", "2 texts")),
-        (Wrong([[1.0, 0.0], [math.nan, 1.0]]), ("a row of", "finite numbers", "for each")),
-        (Wrong([[1.0], [2.0, 3.0]]), ("must have encode(texts)", "a row of", "finite numbers")),
-        (object(), ("encoder object fails",)),
+        ([1.0, 2.0], ("encoder", "shape (2,)", "2 texts")),
+        ([[1.0], [2.0], [3.0]], ("encoder", "shape (3, 1)", "2 texts")),
+        ([[1.0, 0.0], [math.nan, 1.0]], ("a row of", "finite numbers", "for each")),
+        ([[1.0], [2.0, 3.0]], ("must have encode(texts)", "a row of", "finite numbers")),
+        (None, ("encoder object fails",)),
     ],
 )
-def test_wrong_encoders_are_refused_in_one_sentence(
-    choices: dict[str, Any], encoder: Any, words: tuple[str, ...]
-) -> None:
+def test_wrong_encoders_are_refused_in_one_sentence(answer: Any, words: tuple[str, ...]) -> None:
+    encoder: Any = object() if answer is None else SimpleNamespace(encode=lambda texts: answer)
     with pytest.raises(RecipeError) as refused:
-        nd.dedup(["a fox ran", "a fox sat"], features="words:1", encoder=encoder, **choices)
+        nd.dedup(["a fox ran", "a fox sat"], features="words:1", measure="semantic", encoder=encoder)
     assert says(refused.value, *words)

@@ -191,8 +191,8 @@ def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
         merged = pa.unify_schemas(distinct, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise InputError(
-            f"{name}: a column has types that do not fit one table ({' '.join(str(error).split())}); write "
-            "JSON lines instead, or give the column one type"
+            f"{name}: a column has types that do not fit one table ({' '.join(str(error).split())}); write each "
+            "input in its own format instead, into a folder (FOLDER/), or give the column one type"
         ) from None
     return merged.with_metadata(distinct[0].metadata)
 
@@ -309,24 +309,6 @@ DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
 CUT_LINE = "last line is cut short"
 UNREADABLE_GROUP = "unreadable row group"
 UNREADABLE_FILE = "unreadable file"
-
-REASONS = (
-    BAD_ID,
-    CUT_LINE,
-    DAMAGED_COMPRESSION,
-    NOT_AN_OBJECT,
-    NOT_A_STRING,
-    NOT_JSON,
-    NOT_UTF8,
-    NO_ID,
-    NO_TEXT,
-    OPEN_QUOTE,
-    TOO_LONG,
-    UNREADABLE_FILE,
-    UNREADABLE_GROUP,
-    WRONG_FIELDS,
-)
-"""All reasons for which a reader rejects a record. The words are stable, so scripts can count them."""
 
 TORN = frozenset({CUT_LINE, DAMAGED_COMPRESSION, UNREADABLE_FILE, UNREADABLE_GROUP})
 """Reasons that concern a file and not one record: the rest of the file is unknown."""

@@ -177,10 +177,8 @@ def blocks(
     with closing(Stream(file, codec, span)) as stream:
         pending, line, position = b"", 1, stream.begin
         first = not stream.begin
-        # Blocks of a span end where those of the whole file do, if spans begin at multiples of their size.
-        lead = 0 if span is None else span[0] - stream.begin
         while True:
-            chunk, lead = stream.read(max(size, len(pending)) + lead), 0
+            chunk = stream.read(max(size, len(pending)))
             last = not chunk
             data = pending + chunk if pending else chunk
             if first:

@@ -140,6 +140,8 @@ def largest_square_sum(block: Block) -> int:
 
 #: Bytes per counted feature, including those not yet merged (measured).
 _BYTES_PER_COUNT = 160
+#: Counts that may wait to be merged, beside twice those that are.
+_MAX_PENDING = 1 << 20
 
 
 class StatisticsBuilder:
@@ -157,7 +159,7 @@ class StatisticsBuilder:
         self._square_sum = max(self._square_sum, square_sum)
         self._pending.append((features, df))
         self._size += len(features)
-        if self._size > 2 * self._merged + (1 << 20):
+        if self._size > 2 * self._merged + _MAX_PENDING:
             self._merge()
 
     def _merge(self) -> None:
