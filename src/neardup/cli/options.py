@@ -270,9 +270,9 @@ class CorpusClassifierOptions(FlowClassifierOptions):
 class LabelColumnOptions:
     """How a table of labels is read."""
 
-    label_column: Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)] = (
-        None
-    )
+    label_column: Annotated[
+        str | None, option("NAME", "Column of the labels, by default label, answer or level.", LABELS)
+    ] = None
     positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
     ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
 
