@@ -56,6 +56,7 @@ def sample_pairs(rows: Sequence[Row]) -> PairArrays:
 def test_each_cutoff_has_examples_from_its_band() -> None:
     drawn = random.Random(2)
     texts = [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(60)]
+    drawn = random.Random(4)
     ends = {tuple(sorted(drawn.sample(range(60), 2))) for _ in range(400)}
     rows = [(left, right, 0.04 + 0.96 * drawn.random() ** 2) for left, right in sorted(ends)]
     corpus, pairs = corpus_of(texts), sample_pairs(rows)
