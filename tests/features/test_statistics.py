@@ -50,8 +50,8 @@ def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -
     def features_of(text: str) -> list[int]:
         # Terms are counted before selection, with repeats.
         if features.startswith("terms"):
-            return gram_hashes(text, recipe).tolist()
-        return extract_features(pa.array([text], pa.large_string()), recipe).features.tolist()
+            return list(gram_hashes(text, recipe).tolist())
+        return list(extract_features(pa.array([text], pa.large_string()), recipe).features.tolist())
 
     documents = list(map(features_of, texts))
     df = Counter(feature for document in documents for feature in set(document))
