@@ -67,7 +67,7 @@ def figures(point: Point) -> tuple[int | None, ...]:
     return point.pairs, point.dropped, point.families, point.largest_family
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 1 << 30),
     features=st.sampled_from(["words:1", "words:3:multiset", "qgrams:3"]),

@@ -92,7 +92,8 @@ def test_examples_are_spread_over_families_lengths_and_sources(tmp_path: Path) -
     with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
         _, survey = draw_sample(corpus, sample=2000)
         reader = DocumentReader(corpus, survey.names)
-        (found,) = choose_examples(sample_pairs(crowd + others), survey, reader, family=family, cutoffs=(0.5,), count=4)
+        bands = choose_examples(sample_pairs(crowd + others), survey, reader, family=family, count=4)
+    found = next(band for band in bands if band.cutoff == 0.5)
     said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}
     assert {(a, b) for a, b, _ in others} <= said
     assert len(said) == 4

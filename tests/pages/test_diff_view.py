@@ -113,7 +113,7 @@ def test_long_equal_passages_are_folded() -> None:
     sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
     new = "Here is one that is only on the right."
     # Between the two there are too few words to fold.
-    changed = [*sentences[:200], new, *sentences[200:209], new, *sentences[209:]]
+    changed = [*sentences[:200], new, *sentences[200:211], new, *sentences[211:]]
     left, right = "  ".join(sentences), "\n".join(changed)
     view = build_view(document(left), document(right))
     assert sides(view) == (left, right)

@@ -12,7 +12,6 @@ from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
     LOG_FLOOR,
-    bars,
     bit_axis,
     count_axis,
     finish_chart,
@@ -364,7 +363,16 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
         share=("", "share"),
         reached=("", "share up to here"),
     )
-    drawn = bars(rows, "count", "duplicates", max(count for _, count in lags), tooltip)
+    axis = count_axis(max(count for _, count in lags))
+    drawn = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar(color=COLOURS[1])
+        .encode(
+            x=alt.X("count:Q", title="duplicates", axis=axis),
+            y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
+            tooltip=tooltip,
+        )
+    )
     shares = drawn.mark_text(align="left", dx=5).encode(text="share:N")
     return Chart(
         key="lag",
