@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
-    from neardup.pages.batch_report import ReportSettings
+    from neardup.pages.run_report import ReportSettings
     from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 
@@ -270,9 +270,9 @@ class CorpusClassifierOptions(FlowClassifierOptions):
 class LabelColumnOptions:
     """How a table of labels is read."""
 
-    label_column: Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)] = (
-        None
-    )
+    label_column: Annotated[
+        str | None, option("NAME", "Column of the labels, by default label, answer or level.", LABELS)
+    ] = None
     positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
     ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
 
