@@ -282,6 +282,7 @@ def test_outputs_that_cannot_be_written_are_refused(
         (tmp_path / folder).mkdir()
     (tmp_path / "link.jsonl").symlink_to(write_input(tmp_path, "a.jsonl"))
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("sealed"))
+    check_output("a.jsonl.gz", ["a.jsonl"])
     with pytest.raises(OutputError, match=message):
         check_output(output, ["a.jsonl"])
 

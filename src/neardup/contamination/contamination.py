@@ -53,31 +53,16 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """A training text that contains at least the required share of a passage.
+    """A training text that contains at least the required share of a passage."""
 
-    Attributes
-    ----------
-    passage : int
-        The number of the passage.
-    document : object
-        The id of the training text, or its row number.
-    shared, grams : int
-        Number of distinct grams of the passage in the training text, and in all.
-    spans : list of Span
-        In the order of the training text.
-    excerpt : str
-        The training text from a little before the first span to a little after the last one.
-    is_whole : bool
-        Whether the excerpt is the whole training text.
-    """
-
-    passage: int
-    document: Any
+    passage: int  #: the number of the passage
+    document: Any  #: the id of the training text, or its row number
+    #: Number of distinct grams of the passage in the training text, and in all.
     shared: int
     grams: int
-    spans: list[Span]
-    excerpt: str
-    is_whole: bool
+    spans: list[Span]  #: in the order of the training text
+    excerpt: str  #: the training text from a little before the first span to a little after the last one
+    is_whole: bool  #: whether the excerpt is the whole training text
 
     @property
     def containment(self) -> float:
