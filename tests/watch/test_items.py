@@ -247,7 +247,8 @@ def test_invalid_entries_of_a_wrapper_are_rejected() -> None:
 
 
 def test_an_empty_list_has_no_items_and_one_nested_too_deep_is_rejected() -> None:
-    for shape in (ABOUT | {"items": []}, {"response": {"results": []}}, []):
+    shapes: list[Any] = [ABOUT | {"items": []}, {"response": {"results": []}}, []]
+    for shape in shapes:
         found, items = read_file("x.json", json.dumps(shape))
         assert (items, found.broken_parts, found.notes) == ([], [], [])
     for depth in (17, 200):
