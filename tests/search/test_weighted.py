@@ -130,12 +130,8 @@ def edited_vectors(seed: int, count: int) -> list[Vector]:
 @pytest.mark.parametrize(
     ("measure", "threshold"),
     [
-        ("weighted_jaccard", Fraction(1, 20)),
         ("weighted_jaccard", Fraction(7, 10)),
         ("cosine", Fraction(1, 20)),
-        ("cosine", Fraction(4, 5)),
-        ("dice", Fraction(4, 5)),
-        ("extended_jaccard", Fraction(7, 10)),
         ("euclidean", Fraction(500**2)),
     ],
 )
