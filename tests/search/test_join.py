@@ -20,9 +20,9 @@ from neardup.features.extraction import extract_features
 from neardup.features.store import Block, FeatureStore
 from neardup.keep.keepers import build_graph, find_families, find_keepers
 from neardup.keep.pairs import Pairs
-from neardup.kernels.bounds import required_overlap
+from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
 from neardup.recipe import Recipe
-from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities
+from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, parse_threshold, rule, similarities
 from neardup.runtime import Memory
 from neardup.search import join as join_module
 from neardup.search.join import JoinRequest, self_join
@@ -88,6 +88,33 @@ def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, coun
     rng = random.Random(seed)
     texts = random_texts(rng, count, rng.choice([3, 10, 100]), alphabet)
     assert rows_of(joined(texts, recipe, threads), recipe) == naive_pairs(texts, recipe)
+
+
+@pytest.mark.parametrize("name", SET_MEASURES)
+@pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.8, 1.0])
+@pytest.mark.parametrize("floor", [0.0, 0.4])
+def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
+    bound = rule(name, threshold, floor)
+    t, f = parse_threshold(name, threshold), exact_fraction(floor, "floor", zero=True)
+    sizes = range(1, 33)
+    needed = {
+        (a, b): naive.required_overlap(name, a, b, t, f) if _possible(name, a, b, t, f) else 99
+        for a in sizes
+        for b in sizes
+    }
+    for a in sizes:
+        for b in sizes:
+            assert min(required_overlap(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
+        partners = [m for m in range(1, a + 1) if needed[m, a] <= m]
+        assert smallest_partner(bound, a) == partners[0]
+        for shared in range(1, a + 1):
+            fitting = [m for m in partners if needed[m, a] <= shared]
+            assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
+
+
+def _possible(name: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
+    o = min(a, b)
+    return naive.reaches(name, o, a, b, t) and (floor == 0 or naive.reaches("jaccard", o, a, b, floor))
 
 
 def test_bounds_are_exact_for_huge_sets() -> None:
