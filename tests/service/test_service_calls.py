@@ -166,7 +166,7 @@ def test_query_explain_and_pairs_answer_about_texts(client: httpx.Client) -> Non
 def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> None:
     """Explain and pairs agree with enter on documents that differ only in title or time."""
     learned = make_classifier("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
-    with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
+    with served(tmp_path, options=IndexOptions(classifier=learned), classifiers=str(tmp_path)) as client:
         documents = [
             document("a", FOX, title="A fox runs", timestamp="2026-01-01T08:00"),
             document("b", EDITED, title="A fox runs", timestamp="2026-01-01T08:01"),
@@ -181,6 +181,10 @@ def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> N
             for side in sides:
                 explanation = client.post("/v1/explain", json={"left": {"id": "a"}, "right": side}).json()
                 assert explanation["match"] is (one["id"] == "b")
+        # Callers must not read other files of the server.
+        for name in ("../x", str(tmp_path / "x"), ".x"):
+            reply = client.put("/v1/indexes/other", json={"classifier": name})
+            problem(reply, 422, "not the name of a file in the folder")
 
 
 def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
@@ -190,6 +194,7 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
     assert reply.json()["window"] == "168h"
     assert client.put("/v1/indexes/wire", json=options).status_code == 200
     problem(client.put("/v1/indexes/wire", json={"recipe": "ddd"}), 409, "already exists")
+    problem(client.put("/v1/indexes/wire", json=options | {"against": "originals"}), 409, "with against 'everything'")
     client.post("/v1/indexes/wire/documents", json={"documents": [document("a")]}).raise_for_status()
     assert verdicts(enter(client, document("b", FOX))) == [("b", 201, "original", None)]
     assert {one["name"] for one in client.get("/info").json()["indexes"]} == {"main", "wire"}

@@ -150,6 +150,8 @@ class Corpus:
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
+    quarantine : str or None
+        The file of rejected records.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
     omitted_count : int
@@ -176,7 +178,7 @@ class Corpus:
         self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
         self.sources = sources
         self.read_options, self._inputs, self._strict = options, list(inputs), strict
-        self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
+        self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
         self.omitted_count = 0
@@ -275,7 +277,7 @@ class Corpus:
 
     def _begin_scan(self) -> None:
         self._rejections.close(commit=False)
-        self._rejections = Rejections(self._rejected_path, self._strict)
+        self._rejections = Rejections(self.quarantine, self._strict)
         self._bounds, self.raw_rows, self.torn_files = [0], 0, []
         self._document_count = 0
 

@@ -283,7 +283,7 @@ def check_place(
     for name in [os.fspath(given) for given in inputs]:
         source = _resolved(name)
         if target == source:
-            raise OutputError(f"{output} is an input: write to another place")
+            raise OutputError(f"{output} is an input: write to another file")
         if target.startswith(f"{source.rstrip('/')}/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     if is_uri(output):

@@ -19,7 +19,7 @@ from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, pair_limit
 from neardup.search.findings import Findings, assemble_findings
 from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
-from neardup.search.thresholds import levels_of
+from neardup.search.thresholds import count_at_thresholds
 
 #: The thresholds of a curve are multiples of the first, those of its table of the second.
 _STEP, _TABLE_STEP = Fraction(1, 100), Fraction(1, 20)
@@ -145,9 +145,9 @@ class ThresholdSearch:
             multiples = (i * _STEP for i in range(1, int(1 / _STEP) + 1))
             thresholds = sorted({lowest, *(at for at in multiples if at > lowest)})
             with self._clock.stage("thresholds"):
-                figures = levels_of(
+                figures = count_at_thresholds(
                     self._matches, self._recipe.measure, self._features.keep_order, thresholds
-                ).figures()
+                )
             rows = zip(thresholds, *(column.tolist() for column in figures), strict=True)
             points = [
                 Point(threshold=float(at), pairs=pairs, dropped=dropped, families=families, largest_family=largest)

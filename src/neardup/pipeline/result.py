@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import ReportSettings
+    from neardup.pages.run_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
 
 
@@ -402,8 +402,8 @@ class Result:
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.batch_report import run_report
         from neardup.pages.report_page import check_page, write_page
+        from neardup.pages.run_report import run_report
 
         check_page(str(path), self._corpus.inputs, force=force)
         with self._run.clock.stage("report"):
@@ -419,7 +419,7 @@ class Result:
         OutputError
             If the packages for charts are not installed.
         """
-        from neardup.pages.batch_report import similarity_plot
+        from neardup.pages.run_report import similarity_plot
 
         return similarity_plot(self._findings)
 
@@ -427,7 +427,7 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.batch_report import notebook_html
+        from neardup.pages.run_report import notebook_html
 
         return notebook_html(self._findings, self.summary)
 

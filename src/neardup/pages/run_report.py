@@ -16,14 +16,22 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.keep.pairs import APART, EQUAL
 from neardup.kernels import Integers
-from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead, listed_rows
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import table, to_html
 from neardup.pages.page import check_drawing
-from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Report, ReportLimits, bin_similarities
+from neardup.pages.report import (
+    Report,
+    ReportContext,
+    ReportLimits,
+    ReportSources,
+    bin_similarities,
+    build_report,
+    document_lead,
+    listed_rows,
+)
 from neardup.pages.sweep import shared_in_words, similarity_name
-from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import COPY, EQUAL_FEATURES, NEAR, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.search.findings import Findings
@@ -202,7 +210,7 @@ class _RunDocuments:
 
 def similarity_plot(found: Findings) -> Any:
     """Return an Altair chart of the similarities of dropped documents to their keepers; it loads nothing."""
-    from neardup.pages.report_charts import similarity_chart
+    from neardup.pages.report_page import similarity_chart
 
     check_drawing("a chart")
     title = similarity_name(found.criterion, found.recipe)

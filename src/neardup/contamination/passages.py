@@ -1,4 +1,4 @@
-"""The items of a test set as sets of n-grams, column by column and all columns together."""
+"""The items of a test set, and their passages: the texts to search for, as sets of n-grams."""
 
 from __future__ import annotations
 
@@ -84,10 +84,8 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
         column_texts += [_column_texts(table, column) for column in columns[1:]]
     compared = tuple(columns) or (",".join(corpus.read_options.texts),)
     if len(compared) > 1:
-        compared, column_texts = (
-            (*compared, ALL),
-            [*column_texts, ["\n".join(parts) for parts in zip(*column_texts, strict=True)]],
-        )
+        compared = (*compared, ALL)
+        column_texts.append(["\n".join(parts) for parts in zip(*column_texts, strict=True)])
     return Items([names.name_at(at) for at in range(len(texts))], compared, column_texts, dict(corpus.rejected.counts))
 
 
