@@ -254,6 +254,15 @@ def double_table(lists: WindowIndex, first: int) -> WindowIndex:
     return lists._replace(buckets=table)
 
 
+def set_growth_limit(lists: WindowIndex, dropped: int) -> None:
+    """Set the number of signatures, ``dropped`` ones included, after which the table grows."""
+    buckets = len(lists.buckets) // BUCKET_WORDS
+    limit = dropped + _ENTRIES_PER_BUCKET * buckets if buckets > 1 else 0
+    if buckets > 1 and buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
+        limit = _NO_LIMIT
+    lists.counters[MAX_SIGNATURES] = limit
+
+
 def initial_bucket_count(slots: int, signatures: int) -> int:
     """Return the first number of buckets of an epoch, given the slots of its lists and the signatures to expect."""
     buckets = signatures // _ENTRIES_PER_BUCKET
@@ -418,7 +427,7 @@ class Epoch:
         if self.segments and end > first:
             counters[FIRST], counters[OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
-            self._set_growth_limit()
+            set_growth_limit(self._lists, self._dropped_signatures)
         return dropped
 
     def reopen(self, key: int | None) -> None:
@@ -472,7 +481,7 @@ class Epoch:
                 counters[CURSOR], counters[END] = self._chunks.extend(size, cursor, large_pages=True)
             elif status == NEEDS_BUCKETS:
                 self._lists = double_table(self._lists, self._first_buckets)
-                self._set_growth_limit()
+                set_growth_limit(self._lists, self._dropped_signatures)
             else:
                 self._grow()
 
@@ -553,15 +562,9 @@ class Epoch:
         """Return the feature counts of the documents [first, last), 0 for a removed one."""
         return self._rows(first, last)[:, SIZE]
 
-    def _set_growth_limit(self) -> None:
-        """Set the number of signatures, dropped ones included, after which the table grows."""
-        lists, limit = self._lists, 0
-        buckets = len(lists.buckets) // BUCKET_WORDS
-        if buckets > 1:
-            limit = (self.segments[0].signatures if self.segments else 0) + _ENTRIES_PER_BUCKET * buckets
-            if buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
-                limit = _NO_LIMIT
-        lists.counters[MAX_SIGNATURES] = limit
+    @property
+    def _dropped_signatures(self) -> int:
+        return self.segments[0].signatures if self.segments else 0
 
     def _rows(self, first: int, last: int) -> Integers:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
