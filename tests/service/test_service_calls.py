@@ -59,17 +59,14 @@ def test_the_same_id_and_text_again_gives_the_stored_verdict(client: httpx.Clien
     assert [row[:2] for row in verdicts(reply)] == [("b", 409), ("c", 201), ("c", 200), ("c", 409)]
 
 
-def test_a_check_enters_nothing(client: httpx.Client) -> None:
+def test_a_check_enters_nothing_and_an_invalid_document_is_refused_alone(client: httpx.Client) -> None:
     enter(client, document("a"))
     reply = enter(client, document("b", EDITED), document("b", EDITED), document("a", OTHER), mode="check")
     assert verdicts(reply) == [("b", 200, "near", "a"), ("b", 200, "near", "a"), ("a", 200, "original", None)]
     assert client.get(MAIN).json()["documents"] == 1
-
-
-def test_an_invalid_document_is_refused_alone(client: httpx.Client) -> None:
-    reply = enter(client, document("a"), document("b", OTHER, timestamp="yesterday"))
-    assert [one["status"] for one in reply.json()["documents"]] == [201, 422]
-    assert "yesterday" in reply.json()["documents"][1]["detail"]
+    items = enter(client, document("c", OTHER), document("b", OTHER, timestamp="yesterday")).json()["documents"]
+    assert [one["status"] for one in items] == [201, 422]
+    assert "yesterday" in items[1]["detail"]
     problem(enter(client, document("b", OTHER, timestamp="yesterday")), 422, "yesterday")
 
 
@@ -255,21 +252,24 @@ def test_many_callers_get_the_verdicts_of_one_index(tmp_path: Path) -> None:
     ]
 
 
-def test_unknown_query_parameters_are_refused(client: httpx.Client) -> None:
-    for call, query, sentence in (
-        ("stopped", "limt=3", "'limt' is not known; this call takes cursor, evidence, limit and"),
-        ("stopped", "limit=0", "limit is '0'; give 1 or more"),
-        ("", "limit=3", "'limit' is not known; this call takes none"),
-    ):
-        problem(client.get(f"{MAIN}/{call}".rstrip("/"), params=query), 422, sentence)
-    for parameters, sentence in (
-        ({"mod": "check"}, "'mod' is not known; this call takes evidence and mode"),
-        ({"mode": "chek"}, "mode is 'chek', which is not known; give 'enter' or 'check'"),
-    ):
-        problem(enter(client, document("a"), **parameters), 422, sentence)
-    assert client.get(MAIN).json()["documents"] == 0
+@pytest.mark.parametrize(
+    ("method", "call", "query", "sentence"),
+    [
+        ("GET", "/stopped", "limt=3", "'limt' is not known; this call takes cursor, evidence, limit and"),
+        ("GET", "/stopped", "limit=0", "limit is '0'; give 1 or more"),
+        ("GET", "", "limit=3", "'limit' is not known; this call takes none"),
+        ("POST", "/documents", "mod=check", "'mod' is not known; this call takes evidence and mode"),
+        ("POST", "/documents", "mode=chek", "mode is 'chek', which is not known; give 'enter' or 'check'"),
+    ],
+)
+def test_unknown_query_parameters_are_refused(
+    shared: httpx.Client, method: str, call: str, query: str, sentence: str
+) -> None:
+    body = {"documents": [document("refused")]} if method == "POST" else None
+    problem(shared.request(method, f"{MAIN}{call}?{query}", json=body), 422, sentence)
+    problem(shared.get(f"{DOCUMENTS}/refused"), 404)
     # Probes add parameters to bypass caches.
-    assert client.get("/readyz?now=1").is_success
+    assert shared.get("/readyz?now=1").is_success
 
 
 def test_metrics_count_verdicts_and_requests(tmp_path: Path) -> None:
