@@ -31,6 +31,7 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
             errors.InputError,
             ("a.jsonl is gone: give another",),
         ),
+        (TRACE.format("neardup.errors.StoreError: the index is gone"), errors.StoreError, ("the index is gone",)),
         ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, ("spark.executor.memory",)),
         (
             "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot",

@@ -170,6 +170,7 @@ class ListedPairs:
         self._pairs, self._limit = pairs, limit
 
     def candidates(self, prefix: str, sides: search.Sides, *, complete: bool) -> search.Candidates:
+        assert not complete or len(sides.is_second) or len(sides.rows) <= search._FEW_SETS
         side = dict(
             zip(sides.rows.tolist(), (sides.is_second if len(sides.is_second) else sides.rows).tolist(), strict=True)
         )
