@@ -71,7 +71,13 @@ def test_the_classifier_and_the_summary_are_saved(corpus: Path, labels: Path, tm
     neardup("train", corpus, "--labels", labels, *CHOICES, "-o", again, "--threads", "1", "--seed", "0")
     assert again.read_bytes() == place.read_bytes()
     assert "exists" in refused("train", corpus, "--labels", labels, *CHOICES, "-o", place)
-    neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force")
+    printed = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force").stdout
+    point = classifier.working_point
+    figures = f"precision {point.precision:.3f} and recall {point.recall:.3f}"
+    pairs = "out of fold on the pairs it was trained on"
+    assert says(" ".join(printed.split()), f"all {found['pairs']} labelled pairs", f"{figures}: {pairs}")
+    run = neardup("dedup", corpus, "--classifier", place, "--dry-run")
+    assert f"{figures} {pairs}" in run.stderr
 
 
 def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
