@@ -1,4 +1,4 @@
-"""The public functions: each takes texts, tables or files and calls the room that does the work."""
+"""The public functions. Each takes texts, tables or open files."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def query(
     k : int, optional
         Find the k nearest instead, whatever their similarity; not with a classifier.
     title, time : optional
-        Title and time of the new text, for classifiers that compare them; unknown by default. A time may have any form
-        that ``neardup.times`` reads.
+        Title and time of the new text, for classifiers that compare them; unknown by default. A time may have any
+        usual form.
     force_domain : bool
         Answer even if most of at least 20 candidates are unlike the pairs of the training.
     recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
@@ -235,11 +235,11 @@ def compare(
     data : list of str, table, array or Corpus
         As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label), optional
-        Labelled pairs; see ``labels.labels.read_labels``.
+        Labelled pairs or clusters: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
     clusters : str, optional
         Instead of labels: the column whose equal values mean duplicates.
     recipes, classifiers, content, thresholds, label_column, positive, only, complete, ignore_unknown
-        See ``evaluation.comparison.compare``.
+        As the options of ``neardup compare``, which its ``--help-all`` describes.
     title_column, time_column : str, optional
         Columns of titles and times, for classifiers that compare them.
     text_column, id_column, threads, memory, encoder, progress
@@ -305,13 +305,13 @@ def audit(
         What to audit, as in ``dedup``.
     candidate_rule : str or float, optional
         A lower threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are ignored. A classifier
-        has its own. See ``evaluation.population.recipe_population``.
+        has its own.
     sample : int
         How many pairs to draw. Raising it narrows all intervals; a larger sample contains the smaller one.
     sample_seed : int
         Random seed of the sample.
     label_column, positive, ignore_unknown
-        See ``evaluation.population.read_votes``.
+        As in ``compare``.
     text_column, id_column, title_column, time_column, threads, memory, encoder, progress
         As in ``dedup``.
 
@@ -383,9 +383,9 @@ def train(
     data : list of str, table, array or Corpus
         As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label)
-        Labelled pairs; see ``labels.labels.read_labels``.
+        Labelled pairs: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
     vector, candidate_rule, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
-        See ``training.training.train``.
+        As the options of ``neardup train``, which its ``--help-all`` describes.
     text_column, id_column, title_column, time_column, threads, encoder, progress
         As in ``dedup``.
 
@@ -449,7 +449,7 @@ def explore(
     data : list of str, table, array or Corpus
         As in ``dedup``, or the result of ``open_files``, which must stay open.
     sample, seed, lengths, qgrams, recipes, multiset, lowest, content, examples, curve
-        See ``exploration.options.ExplorationOptions``.
+        As the options of ``neardup explore``, which its ``--help-all`` describes.
     text_column, id_column, title_column, time_column, threads, memory, progress
         As in ``dedup``.
 
@@ -617,8 +617,8 @@ def dedup(
         Memory limit in bytes; by default, half of the free memory is for feature sets. What does not fit is computed
         again in further passes over the input, with the same result.
     pairs_per_document : float or None
-        If there are more pairs than this times the documents (and than a million), not all are found: see
-        ``pipeline.run``.
+        If there are more pairs than this times the documents (and than a million), only pairs of a dropped and a kept
+        document are found. These decide what is kept, so the same documents are kept. None finds all pairs.
     margin : float, optional
         How far beyond the threshold to search as well, such as 0.2: for ``Result.at``, and for ``Result.report``, which
         shows what is just below the threshold. It changes nothing else. Raising it takes longer; None searches nowhere.

@@ -1,16 +1,14 @@
 """The errors that users can meet, as one tree.
 
-::
-
     NeardupError            every message has the value, the rule and the way out
     ├── InputError          a file, folder, column or format that cannot be read
-    │   └── BrokenRecord    one broken document, raised only under ``strict``
+    │   └── BrokenRecord    one broken document, raised only under strict
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
     ├── StoreError          a store that is damaged, in use, full or another recipe's
     └── UnknownDocument     an id that the corpus does not have
 
-The command line prints only the message and exits with 2. ``option`` names options as the caller writes them.
+The command line prints only the message and exits with 2.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import neardup, refused, write_lines
+from commands import neardup, write_lines
 from labelled_stories import labelled, write_labels
 from sentences import says
 
@@ -40,17 +40,7 @@ def test_the_tables_fit_80_columns(corpus: Path, labels: Path, monkeypatch: pyte
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "--kernel", "linear")
     lines = result.stdout.splitlines()
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
-    assert lines[0].endswith("; 95% intervals")
-    heads = [line.split()[0] for line in lines if line.strip()]
-    for head in (
-        *("unseen", "classifier", "best", "gain", "measure", "numbers", "coefficient", "precision", "0.95", "0.99"),
-    ):
-        assert head in heads or any(head in line for line in lines), head
-    assert "best threshold is " in result.stdout
-    assert "Kernel linear, C " in result.stdout
-    text = " ".join(result.stdout.split())
-    for part in ("misjudged", "the 10 most confident", "--summary FILE", "its value (contribution)"):
-        assert part in text
+    assert says(" ".join(result.stdout.split()), "misjudged", "the 10 most confident", "--summary FILE")
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80
     assert says(result.stderr.splitlines()[-1], "no classifier was written", "-o FILE")
@@ -62,15 +52,8 @@ def test_the_classifier_and_the_summary_are_saved(corpus: Path, labels: Path, tm
     found = json.loads(result.stdout)
     assert found == json.loads(whole.read_text())
     classifier = nd.load_classifier(place)
-    assert classifier.fingerprint == found["fingerprint"]
-    assert classifier.candidate_rule.threshold == 0.2
-    assert f"written: {place}" in result.stderr
-    assert "no classifier was written" not in result.stderr
-    assert f"written: {whole}" in result.stderr
-    again = tmp_path / "again.neardup"
-    neardup("train", corpus, "--labels", labels, *CHOICES, "-o", again, "--threads", "1", "--seed", "0")
-    assert again.read_bytes() == place.read_bytes()
-    assert "exists" in refused("train", corpus, "--labels", labels, *CHOICES, "-o", place)
+    assert (classifier.fingerprint, classifier.candidate_rule.threshold) == (found["fingerprint"], 0.2)
+    assert result.stderr.splitlines()[-2:] == [f"neardup: written: {place}", f"neardup: written: {whole}"]
     printed = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force").stdout
     point = classifier.working_point
     figures = f"precision {point.precision:.3f} and recall {point.recall:.3f}"
@@ -85,6 +68,6 @@ def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
     evil = {row["id"]: f"\x1b[31m{row['id']}\n" for row in known.rows}
     corpus = write_lines(tmp_path / "c.jsonl", [row | {"id": evil[row["id"]]} for row in known.rows])
     path = write_lines(tmp_path / "l.jsonl", [{"id1": evil[i], "id2": evil[j], "label": label} for i, j, label in rows])
-    result = neardup("train", corpus, "--labels", path, *CHOICES)
-    assert "\x1b" not in result.stdout
-    assert "␛[31md" in result.stdout
+    output = neardup("train", corpus, "--labels", path, *CHOICES, "--kernel", "linear").stdout
+    assert "\x1b" not in output
+    assert "␛[31md" in output

@@ -129,7 +129,7 @@ def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
         (note,) = corpus.notes
         assert says(note, f"{tmp_path}:", "4 text files", "left out 1")
         (example,) = corpus.rejected.examples
-        assert says(example, f"{tmp_path}/bad.txt, row 2:", "not valid UTF-8", "(byte 0)")
+        assert says(example, f"{tmp_path}/bad.txt:", "not valid UTF-8", "(byte 0)")
         assert corpus.take([3, 0]).to_pydict() == {"id": ["sub/README", "a.md"], "text": ["", "ay"]}
     assert read_texts(tmp_path / "a.md", tmp_path / "b.txt") == ["ay", "bee"]
 

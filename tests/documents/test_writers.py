@@ -210,12 +210,24 @@ def test_odd_json_fits_a_table_and_types_that_do_not_are_refused_in_one_sentence
     assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
     rows: list[dict[str, Any]] = [{"text": "a", "n": 1}, {"text": "b", "n": "one"}]
     for name, wrong, message in (
-        ("b.jsonl", rows, r"^.* write JSON lines instead.*$"),
+        ("b.jsonl", rows, r"^.* each input in its own format instead.*$"),
         ("c.jsonl", [{"text": "a", "empty": {}}], "cannot hold these columns"),
     ):
         with pytest.raises(NeardupError, match=message):
             copy_rows(tmp_path, write_input(tmp_path, name, wrong), "p.parquet", list(range(len(wrong))))
     assert not (tmp_path / "p.parquet").exists()
+
+
+def test_columns_of_two_types_go_into_a_folder_if_not_into_one_table(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
+    paths[0].write_text('{"id": "1", "text": "a"}\n')
+    pq.write_table(pa.table({"id": [2], "text": ["b"]}), paths[1])
+    with open_corpus(paths) as corpus:
+        list(corpus.scan())
+        with pytest.raises(NeardupError, match=r"^.* string vs int64.* each input in its own format .*FOLDER/.*$"):
+            corpus.copy(np.ones(2, dtype=bool), str(tmp_path / "o.jsonl"))
+        corpus.copy(np.ones(2, dtype=bool), f"{tmp_path}/o/")
+    assert [(tmp_path / "o" / path.name).exists() for path in paths] == [True, True]
 
 
 def test_kept_text_files_are_copied_to_a_folder(tmp_path: Path) -> None:

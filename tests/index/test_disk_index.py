@@ -88,7 +88,7 @@ def test_an_index_finds_all_pairs(
 
 @pytest.mark.parametrize("engine", KEPT)
 def test_every_recipe_answers_as_files_do(engine: str, place: Path) -> None:
-    new, old, choices = corpus(100), corpus(200, 1)[:120] + corpus(50, 2), ENGINES[engine]
+    new, old, choices = corpus(60), corpus(100, 1)[:70] + corpus(30, 2), ENGINES[engine]
     index = nd.build_index(old, place, **choices)
     result = nd.dedup(new, against=index, pairs_per_document=None)
     check(result, len(new), of_both(new, old, **choices), list(range(len(new))))
@@ -104,12 +104,12 @@ def test_every_recipe_answers_as_files_do(engine: str, place: Path) -> None:
             assert list(nd.query(index, text)) == expected
 
 
-@pytest.mark.parametrize("engine", sorted(set(ENGINES) - set(KEPT)))
-def test_other_recipes_are_refused(engine: str, place: Path) -> None:
-    choices = {name: value for name, value in ENGINES[engine].items() if name != "encoder"}
-    with pytest.raises(nd.RecipeError) as caught:
-        nd.build_index([NEWS], place, **choices)
-    assert says(caught.value, "index on disk", "files")
+def test_other_recipes_are_refused(place: Path) -> None:
+    for engine in sorted(set(ENGINES) - set(KEPT)):
+        choices = {name: value for name, value in ENGINES[engine].items() if name != "encoder"}
+        with pytest.raises(nd.RecipeError) as caught:
+            nd.build_index([NEWS], place, **choices)
+        assert says(caught.value, "index on disk", "files")
     assert not place.exists()
 
 
@@ -194,12 +194,11 @@ def test_a_text_that_has_changed_is_refused_where_it_is_read(place: Path) -> Non
     file = next(place.glob("*/texts.zstd"))
     whole, read = file.read_bytes(), list[list[str]]()
     for at in range(len(whole)):
-        for flipped in (1, 255):
-            file.write_bytes(whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :])
-            with contextlib.suppress(nd.StoreError):
-                read.append(nd.open_index(place).documents()["text"].to_pylist())
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with contextlib.suppress(nd.StoreError):
+            read.append(nd.open_index(place).documents()["text"].to_pylist())
     # A few bits say only how much room a text takes.
-    assert len(read) < 10
+    assert len(read) < 5
     assert all(texts == [NEWS, OTHER] for texts in read)
     with pytest.raises(nd.StoreError) as caught:
         nd.open_index(place).query(OTHER)
@@ -241,64 +240,64 @@ def test_a_failed_writer_leaves_nothing(place: Path) -> None:
     assert sorted(place.rglob("*")) == sorted([*before, place / "lock"])
 
 
+#: Runs each change in a child process that ends at its first, second, ... call of the system, until one is complete.
 KILLED = """
 import os, sys
 import neardup as nd
-folder, what = sys.argv[1:]
-index = nd.open_index(folder)
-nd.dedup(["x y z"], against=index, threads=1)
-nd.build_index(["x y z"], folder + "-warm", threads=1)
-step, ended = 0, 9
-while ended == 9:
-    child = os.fork()
-    if not child:
-        left = step
-        def counted(function):
-            def call(*words, **more):
-                global left
-                left -= 1
-                if left < 0:
-                    os._exit(9)
-                return function(*words, **more)
-            return call
-        for name in ("replace", "fsync", "unlink", "mkdir", "rmdir", "open"):
-            setattr(os, name, counted(getattr(os, name)))
-        try:
-          {
-            "add": lambda: index.add({"id": ["new"], "text": ["one two three four five six"]}, threads=1),
-            "remove": lambda: index.remove(["a"]),
-            "compact": lambda: index.compact(threads=1),
-          }[what]()
-        except nd.InputError:
-          os._exit(3)
-        os._exit(0)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    found = nd.open_index(folder)
-    found.check()
-    print(ended, *found.documents()["id"].to_pylist())
-    step += 1
+nd.dedup(["x y z"], against=nd.build_index(["x y z"], sys.argv[1] + "/warm", threads=1), threads=1)
+changes = {
+    "add": lambda index: index.add({"id": ["new"], "text": ["one two three four five six"]}, threads=1),
+    "remove": lambda index: index.remove(["a"]),
+    "compact": lambda index: index.compact(threads=1),
+}
+for what, change in changes.items():
+    index, step, ended = nd.open_index(f"{sys.argv[1]}/{what}"), 0, 9
+    while ended == 9:
+        child = os.fork()
+        if not child:
+            left = step
+            def counted(function):
+                def call(*words, **more):
+                    global left
+                    left -= 1
+                    if left < 0:
+                        os._exit(9)
+                    return function(*words, **more)
+                return call
+            for name in ("replace", "fsync", "unlink", "mkdir", "rmdir", "open"):
+                setattr(os, name, counted(getattr(os, name)))
+            try:
+                change(index)
+            except nd.InputError:
+                os._exit(3)
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        found = nd.open_index(f"{sys.argv[1]}/{what}")
+        found.check()
+        print(what, ended, *found.documents()["id"].to_pylist())
+        step += 1
 """
 
 
-@pytest.mark.parametrize(
-    ("what", "after"), [("add", ["a", "b", "c", "new"]), ("remove", ["b", "c"]), ("compact", ["a", "b", "c"])]
-)
-def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_index(what: str, after: list[str], place: Path) -> None:
-    index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, place, threshold=0.5)
-    index.add({"id": ["c"], "text": [NEWS + " today"]})
-    done = subprocess.run([sys.executable, "-c", KILLED, str(place), what], stdout=subprocess.PIPE, text=True)
+def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_index(tmp_path: Path) -> None:
+    after = {"add": ["a", "b", "c", "new"], "remove": ["b", "c"], "compact": ["a", "b", "c"]}
+    for what in after:
+        index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, tmp_path / what, threshold=0.5)
+        index.add({"id": ["c"], "text": [NEWS + " today"]})
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
-    states = [ids for _, *ids in lines]
-    # The old state, then the new one; a further writer finds the document present, and is refused.
-    changed = states.index(after)
-    assert states == [["a", "b", "c"]] * changed + [after] * (len(states) - changed)
-    assert len(states) > 10
-    assert lines[-1][0] != "9"
-    assert [match.id for match in nd.open_index(place).query(OTHER)] == ["b"]
-    nd.open_index(place).remove(["zzz"])
-    found = {path.relative_to(place).parts[0] for path in place.rglob("*")}
-    named = {name.partition("/")[0] for name in nd.open_index(place).manifest.files}
-    assert found == {"lock", MANIFEST} | named
+    for what, new_state in after.items():
+        states, ended = zip(*((ids, code) for change, code, *ids in lines if change == what), strict=True)
+        # The old state, then the new one; a further writer finds the document present, and is refused.
+        changed = states.index(new_state)
+        assert list(states) == [["a", "b", "c"]] * changed + [new_state] * (len(states) - changed)
+        assert (len(states) > 10, ended[-1] == "9") == (True, False)
+        place = tmp_path / what
+        assert [match.id for match in nd.open_index(place).query(OTHER)] == ["b"]
+        nd.open_index(place).remove(["zzz"])
+        found = {path.relative_to(place).parts[0] for path in place.rglob("*")}
+        named = {name.partition("/")[0] for name in nd.open_index(place).manifest.files}
+        assert found == {"lock", MANIFEST} | named
 
 
 def test_every_flipped_byte_is_found(place: Path) -> None:
@@ -309,7 +308,7 @@ def test_every_flipped_byte_is_found(place: Path) -> None:
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()
-        for at in {0, len(whole) - 1, *rng.integers(len(whole), size=8).tolist()}:
+        for at in {0, len(whole) - 1, *rng.integers(len(whole), size=4).tolist()}:
             file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
             with pytest.raises(nd.StoreError) as caught:
                 nd.open_index(place).check()
@@ -324,7 +323,7 @@ def test_every_flipped_byte_is_found(place: Path) -> None:
     nd.open_index(place).check()
 
 
-def test_another_recipe_or_format_is_refused(place: Path) -> None:
+def test_another_recipe_format_or_unicode_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = nd.build_index([NEWS], place, threshold=0.5, features="words:3")
     assert index.recipe.features == "words:3"
     with pytest.raises(nd.RecipeError) as caught:
@@ -338,14 +337,11 @@ def test_another_recipe_or_format_is_refused(place: Path) -> None:
         with pytest.raises(nd.StoreError) as other:
             nd.open_index(place)
         assert says(other.value, f"format {form}", "9.9", way)
-
-
-def test_other_unicode_tables_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nd.build_index([NEWS], place)
+    (place / MANIFEST).write_text(json.dumps(manifest))
     monkeypatch.setattr("neardup.text.normalize.tables_digest", lambda name: "others")
-    with pytest.raises(nd.StoreError) as caught:
+    with pytest.raises(nd.StoreError) as other:
         nd.open_index(place)
-    assert says(caught.value, "Unicode tables differ", "build the index again")
+    assert says(other.value, "Unicode tables differ", "build the index again")
 
 
 def test_an_empty_index_or_input_matches_nothing(place: Path) -> None:
@@ -367,11 +363,10 @@ def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(nd.InputError) as caught:
         nd.open_index(tmp_path)
     assert says(caught.value, "not an index", "neardup index build")
-    with pytest.raises(nd.OutputError) as refused:
+    with pytest.raises(nd.OutputError, match="exists"):
         nd.build_index([NEWS], tmp_path)
-    assert says(refused.value, "exists")
-    index = nd.build_index([NEWS], tmp_path / "index")
     if os.geteuid():
+        index = nd.build_index([NEWS], tmp_path / "index")
         (tmp_path / "index").chmod(0o555)
         with pytest.raises(nd.OutputError):
             index.add([OTHER])
@@ -400,9 +395,7 @@ UNTYPED: Any = nd
     ("ask", "said"),
     [
         (lambda index: index.query(None), ("the text", "NoneType", "str")),
-        (lambda index: UNTYPED.query(index, b"a rose"), ("the text", "bytes", "decode")),
         (lambda index: index.query(NEWS, k="2"), ("k '2'", "no whole number")),
-        (lambda index: UNTYPED.neighbors(index, 1.5), ("k 1.5", "no whole number")),
         (lambda index: UNTYPED.neighbors(index, 1, first=True), ("first True", "no whole number")),
         (lambda index: index.remove("17"), ("ids '17'", "a list")),
         (lambda index: UNTYPED.dedup([NEWS], against=index, threads="two"), ("threads 'two'", "no whole number")),

@@ -47,7 +47,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "choose one of dice, cosine, euclidean, extended_jaccard, weighted_jaccard",
     ),
     ({"measure": "weighted_jaccard"}, "measure 'weighted_jaccard'", "for weighted_jaccard give weights, such as 'idf'"),
-    ({"measure": "hamming", "threshold": 3}, "measure 'hamming'", "for hamming give signature 'simhash'"),
+    ({"measure": "hamming"}, "measure 'hamming'", "for hamming give signature='simhash', threshold=3"),
     ({"measure": "edit"}, "measure 'edit'", "for edit distance give second_step 'edit >= 0.9'"),
     ({"jaccard_floor": 0.2, "signature": "minhash", "measure": "overlap"}, "jaccard_floor 0.2", "leave it out"),
     ({"jaccard_floor": 0.2, "weights": "tf", "measure": "cosine"}, "jaccard_floor 0.2", "leave it out"),

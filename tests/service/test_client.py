@@ -33,8 +33,17 @@ def client(service: httpx.Client, request: pytest.FixtureRequest) -> Iterator[nd
         yield service_client
 
 
+TIMES: list[Any] = [
+    1e9 + 0.25,
+    "2012-03-01T08:00",
+    date(2012, 3, 2),
+    datetime(2012, 3, 3, 4, 5, 6, 7, UTC),
+    "1330600000",
+]
+
+
 def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
-    stream = [nd.Document(f"d/{n} ü", text, 1e9 + n) for n, text in enumerate(texts(60, seed=2))]
+    stream = [nd.Document(f"d/{n} ü", text, TIMES[n % 5]) for n, text in enumerate(texts(40, seed=2))]
     with nd.Index(window="endless") as index:
         assert client.check(stream[:1]) == index.check(stream[:1])
         assert client.add(stream[0]) == index.add(stream[0])
@@ -43,24 +52,10 @@ def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
         assert client.check([changed]) == index.check([changed])
         assert client.query(changed) == index.query(changed)
         assert client.query(changed.text, 3) == index.query(changed.text, 3)
-        for one in stream:
-            assert client.verdict_of(one.id) == index.verdict_of(one.id)
-        assert client.verdict_of("nobody") is None
+        names = [*(one.id for one in stream), "nobody"]
+        assert [client.verdict_of(name) for name in names] == [index.verdict_of(name) for name in names]
+        assert [name in client for name in names] == [name in index for name in names]
         assert len(client) == len(index)
-        assert [one.id in client for one in stream] == [one.id in index for one in stream]
-
-
-def test_timestamps_of_every_type_arrive_unchanged(client: nd.Client) -> None:
-    moments: list[Any] = [
-        1e9 + 0.25,
-        "2012-03-01T08:00",
-        date(2012, 3, 2),
-        datetime(2012, 3, 3, 4, 5, 6, 7, UTC),
-        "1330600000",
-    ]
-    stream = [nd.Document(f"d{n}", f"{OTHER} {n}", moment) for n, moment in enumerate(moments)]
-    with nd.Index(window="endless") as index:
-        assert [one.time for one in client.add_many(stream)] == [one.time for one in index.add_many(stream)]
 
 
 def test_a_client_releases_replaces_and_forgets(client: nd.Client) -> None:
@@ -102,7 +97,7 @@ def test_missing_tokens_and_indexes_are_errors(tmp_path: Path) -> None:
             lost.add(nd.Document("a", FOX))
 
 
-@pytest.mark.parametrize("address", ["", "news.example", "ftp://news.example", "http://", "http://[::1"])
+@pytest.mark.parametrize("address", ["news.example", "ftp://news.example", "http://", "http://[::1"])
 def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="is not an address"):
         nd.Client(address)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from serving import served
 
 FILE = Path(__file__).parent.parent.parent / "docs" / "openapi.json"
-EXAMPLES = 200 if os.environ.get("NEARDUP_LONG") == "1" else 8
+EXAMPLES = 200 if os.environ.get("NEARDUP_LONG") == "1" else 4
 
 
 @pytest.fixture(scope="module")

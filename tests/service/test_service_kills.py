@@ -148,16 +148,6 @@ def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None
         assert [one["status"] for one in reply.json()["documents"]] == [200] * 10 + [201] * 990
 
 
-def test_a_store_that_another_program_locks_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.stream.store._BUSY_SECONDS", 0.05)
-    with served(tmp_path) as client:
-        with contextlib.closing(sqlite3.connect(tmp_path / "news.db", isolation_level=None)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            problem(enter(client, document("a")), 503, "being written to by another program")
-            connection.execute("ROLLBACK")
-        assert enter(client, document("a")).status_code == 201
-
-
 def test_an_unfinished_index_is_dropped_at_the_next_start(tmp_path: Path) -> None:
     """A process that is killed between making a store and storing its recipe has told no caller of it."""
     with served(tmp_path) as client:

@@ -50,7 +50,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_a_pasted_text_is_shown_beside_what_it_repeats(client: httpx.Client) -> None:
+def test_pasted_texts_words_and_indexes_are_looked_up(client: httpx.Client) -> None:
     with page_of(client) as page:
         page.fill("#asked", EDITED.replace("lazy", "sleepy"))
         page.keyboard.press("Tab")
@@ -64,9 +64,20 @@ def test_a_pasted_text_is_shown_beside_what_it_repeats(client: httpx.Client) -> 
         page.click("#ask-form button")
         page.locator("#similar .answer", has_text="New").wait_for()
         assert client.get("/v1/indexes/main").json()["documents"] == 4
+        for searched, found in (("c", "c"), ("evil <b>id", "evil <b>id"), ("FARMER onerror", "evil <b>id")):
+            page.fill("#words", searched)
+            page.click("#search-form button")
+            page.locator("#found strong", has_text=found).first.wait_for()
+        page.fill("#words", "zebra")
+        page.click("#search-form button")
+        page.locator("#found .answer", has_text="None of the latest").wait_for()
+        assert page.locator("#tiles .value").all_inner_texts()[0] == "4"
+        page.select_option("#index", "other")
+        until(lambda: page.evaluate("document.querySelector('#tiles .value').textContent === '0'"))
+        page.locator("#stops .answer", has_text="Nothing was stopped today").wait_for()
 
 
-def test_stopped_documents_are_listed_and_released(client: httpx.Client) -> None:
+def test_stopped_documents_are_listed_and_released_on_a_phone(client: httpx.Client) -> None:
     with page_of(client, width=390) as page:
         page.locator("#stops li").first.wait_for()
         before = page.locator("#stops li").count()
@@ -84,72 +95,36 @@ def test_stopped_documents_are_listed_and_released(client: httpx.Client) -> None
         page.once("dialog", lambda dialog: dialog.accept())
         page.locator('#stops [data-release="b"]').click()
         until(lambda: page.evaluate(f"document.querySelectorAll('#stops li').length === {before - 1}"))
-        verdict = client.get("/v1/indexes/main/documents/b").json()["verdict"]
-        assert verdict["kind"] == "original"
+        assert client.get("/v1/indexes/main/documents/b").json()["verdict"]["kind"] == "original"
         page.click("#again")
         until(lambda: page.evaluate("!document.querySelector('#again').disabled"))
         assert page.locator('#stops [data-release="b"]').count() == 0
         assert page.locator("#trouble").is_hidden()
+        page.goto(f"{client.base_url}/docs")
+        assert page.locator("#calls dd").count() > 10
+        assert page.evaluate(
+            "[...document.querySelectorAll('#calls *')].every((one) => one.getBoundingClientRect().right <= innerWidth)"
+        )
+        page.go_back()
 
 
-def test_more_stopped_documents_are_shown_on_request(tmp_path: Path) -> None:
-    with served(tmp_path) as client:
-        enter(client, document("a"), *(document(f"copy-{number}") for number in range(30)))
-        with page_of(client) as page:
-            page.locator("#stops .answer", has_text="The newest 25 are listed").wait_for()
-            assert page.locator("#stops li").count() == 25
-            page.click("#more")
-            until(lambda: page.locator("#stops li").count() == 30)
-            assert page.evaluate("document.activeElement.dataset.release") == "copy-4"
-            assert page.locator("#more").count() == 0
-
-
-def test_without_documents_the_page_says_so_in_words(tmp_path: Path) -> None:
+def test_an_empty_page_says_so_and_fills(tmp_path: Path) -> None:
     with served(tmp_path) as client, page_of(client, warns=False) as page:
-        nothing = page.locator("#flow", has_text="Nothing has arrived since the service was started")
-        nothing.wait_for()
+        page.locator("#flow", has_text="Nothing has arrived since the service was started").wait_for()
         assert not page.locator("#flow .chart").first.is_visible()
-        enter(client, document("a"))
+        enter(client, document("a"), *(document(f"copy-{number}") for number in range(30)))
         page.click("#again")
         for chart in ("arrived", "share", "latency"):
             page.locator(f"#{chart}").scroll_into_view_if_needed()
             page.locator(f"#{chart} svg").wait_for()
-        assert page.locator("#nothing").is_hidden()
-
-
-def test_the_calls_fit_on_a_phone(client: httpx.Client) -> None:
-    with page_of(client, width=400) as page:
-        page.goto(f"{client.base_url}/docs")
-        assert page.locator("#calls dd").count() > 10
-        wide = (
-            "[...document.querySelectorAll('#calls *')].filter((one) => one.getBoundingClientRect().right > innerWidth)"
-        )
-        assert page.evaluate(f"{wide}.length") == 0
-        page.go_back()
-
-
-def test_documents_are_found_by_id_and_by_word(client: httpx.Client) -> None:
-    with page_of(client) as page:
-        for searched, found in (("c", "c"), ("evil <b>id", "evil <b>id"), ("FARMER onerror", "evil <b>id")):
-            page.fill("#words", searched)
-            page.click("#search-form button")
-            page.locator("#found strong", has_text=found).first.wait_for()
-        page.fill("#words", "zebra")
-        page.click("#search-form button")
-        page.locator("#found .answer", has_text="None of the latest").wait_for()
-
-
-def test_the_flow_is_drawn_and_indexes_are_chosen(client: httpx.Client) -> None:
-    with page_of(client) as page:
-        page.locator("#tiles .value").first.wait_for()
-        assert page.locator("#tiles .value").all_inner_texts()[0] == "4"
-        page.locator("#flow").scroll_into_view_if_needed()
-        for chart in ("arrived", "share", "latency"):
-            page.locator(f"#{chart} svg").wait_for()
         until(lambda: page.evaluate("neardup.views.arrived?.data('minutes').length > 0"))
-        page.select_option("#index", "other")
-        until(lambda: page.evaluate("document.querySelector('#tiles .value').textContent === '0'"))
-        page.locator("#stops .answer", has_text="Nothing was stopped today").wait_for()
+        assert page.locator("#nothing").is_hidden()
+        page.locator("#stops .answer", has_text="The newest 25 are listed").wait_for()
+        assert page.locator("#stops li").count() == 25
+        page.click("#more")
+        until(lambda: page.locator("#stops li").count() == 30)
+        assert page.evaluate("document.activeElement.dataset.release") == "copy-4"
+        assert page.locator("#more").count() == 0
 
 
 def test_a_token_opens_the_page(tmp_path: Path) -> None:

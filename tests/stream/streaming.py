@@ -1,18 +1,24 @@
-"""Streams for the tests of the flow: a clock set by hand, plain verdicts, recipes, and indexes with their twins."""
+"""Streams for the tests of the flow: a clock set by hand, recipes, failing stores, and indexes with their twins."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from flow_classifiers import NaiveClassifierIndex, make_classifier
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
 
 import neardup as nd
 from neardup.recipe import Recipe, load_recipe
+from neardup.search import window as window_module
+from neardup.search import window_index
+from neardup.stream.store import Store
 
 FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
 EDITED = f"{FOX} today"
@@ -146,3 +152,58 @@ def window_ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
     """Return the ids in the window of an index, without those whose segment has not expired yet."""
     inside = set(twin)
     return [id for id in index if id in inside]
+
+
+def small_epochs(patch: pytest.MonkeyPatch, least: int) -> None:
+    """Unless it is 0: make epochs begin and end after a few documents, with signatures for sets of this size."""
+    if least:
+        patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
+        patch.setattr(window_module, "_LAST_STAGE", 5)
+        patch.setattr(window_module, "_MIN_EPOCH", 6)
+        patch.setattr(window_module, "_REBUILD_RATE", 2)
+        patch.setattr(window_index, "_SLICE_DOCUMENTS", 2)
+        small_plans(patch, least)
+
+
+def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
+    """Use signatures for sets of this size and larger, with buckets that are soon full."""
+    patch.setattr(window_index, "_MIN_SIGNATURE_SIZE", least)
+    patch.setattr(window_index, "initial_bucket_count", lambda slots, signatures: 2)
+
+
+class FailingConnection:
+    """The connection of a store, where one statement fails."""
+
+    def __init__(self, connection: sqlite3.Connection, fails: str) -> None:
+        self.connection, self.fails = connection, fails
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT" and self.fails == "commit":
+            self.fails = ""
+            raise sqlite3.OperationalError("disk I/O error")
+        result = self.connection.execute(statement, *values)
+        if statement == "COMMIT" and self.fails == "after":
+            self.fails = ""
+            raise KeyboardInterrupt
+        return result
+
+    def executemany(self, statement: str, values: Any) -> Any:
+        if self.fails == "write":
+            self.fails = ""
+            raise sqlite3.OperationalError("database or disk is full")
+        return self.connection.executemany(statement, values)
+
+
+@contextlib.contextmanager
+def failing(store: Store | None, fails: str, connection: type[FailingConnection] = FailingConnection) -> Iterator[None]:
+    """Make the next write of a store fail: during it (``write``), at its ``commit``, or just ``after`` it."""
+    assert store is not None
+    original = store._connection
+    store._connection = connection(original, fails)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        store._connection = original

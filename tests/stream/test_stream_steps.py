@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -24,42 +25,21 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import WindowLength
 from neardup.spark import streams
 from neardup.spark.streams import NO_TIME, StreamConfig, checked_documents, document_blobs, judge_batch, sort_documents
-from neardup.stream.index import statistics_for
 
 
 class MemoryState:
-    """A state in memory; ``copy`` saves it before a micro-batch that fails."""
+    """A state in memory."""
 
     def __init__(self) -> None:
         self.data: bytes | None = None
         self.blobs: dict[int, bytes] = {}
-
-    def copy(self) -> MemoryState:
-        found = MemoryState()
-        found.data, found.blobs = self.data, dict(self.blobs)
-        return found
+        self.get, self.put, self.drop = self.blobs.get, self.blobs.__setitem__, self.blobs.__delitem__
 
     def head(self) -> bytes | None:
         return self.data
 
     def set_head(self, data: bytes) -> None:
         self.data = data
-
-    def get(self, number: int) -> bytes | None:
-        return self.blobs.get(number)
-
-    def put(self, number: int, data: bytes) -> None:
-        self.blobs[number] = data
-
-    def drop(self, number: int) -> None:
-        del self.blobs[number]
-
-
-class LocalBroadcast:
-    """A broadcast of a StreamConfig that stays in this process."""
-
-    def __init__(self, config: StreamConfig) -> None:
-        self.value = config
 
 
 class LocalStream:
@@ -69,36 +49,33 @@ class LocalStream:
         self.config, self.state = config, MemoryState()
         self.processes: list[Any] = [OrderedDict() for _ in range(processes)]
 
-    def restart(self) -> None:
-        for flows in self.processes:
-            flows.clear()
-
-    def batch(self, blobs: Sequence[bytes], now: float, process: int = 0) -> list[dict[str, Any]]:
-        """Judge a micro-batch in a process."""
+    def batch(
+        self, blobs: Sequence[bytes], now: float, process: int = 0, *, lost: bool = False
+    ) -> list[dict[str, Any]]:
+        """Judge a micro-batch in a process; its outcome may be lost, as when a worker dies."""
+        head, before = self.state.data, dict(self.state.blobs)
         with patch.object(streams, "_WINDOWS", self.processes[process]):
-            found: list[dict[str, Any]] = judge_batch(self.config, self.state, blobs, round(now * 1e6), "").to_pylist()
-            return found
-
-    def failed(self, blobs: Sequence[bytes], now: float, process: int) -> None:
-        """Judge a micro-batch whose outcome is lost, as when a worker dies."""
-        kept = self.state.copy()
-        self.batch(blobs, now, process)
-        self.state = kept
+            found: list[Any] = judge_batch(self.config, self.state, blobs, round(now * 1e6), "").to_pylist()
+        if lost:
+            self.state = MemoryState()
+            self.state.data = head
+            self.state.blobs.update(before)
+        return found
 
 
 def config_of(
-    recipe: Recipe, window: Any, by: str, against: str, classifier: Classifier | None = None, sample: Any = None
+    recipe: Recipe, window: Any, by: str, against: str, classifier: Classifier | None = None, column: str = ""
 ) -> StreamConfig:
-    identity = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
-    statistics = statistics_for(recipe, sample)
-    return StreamConfig(
-        recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, identity
-    )
+    identity = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": column}
+    return StreamConfig(recipe, WindowLength.parse(window, by), against == "everything", None, classifier, identity)
+
+
+WORDS = config_of(RECIPES["words"], "100s", "time", "originals")
 
 
 def feature_blobs(config: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     """Return rows as blobs with features."""
-    broadcast: Any = LocalBroadcast(config)
+    broadcast: Any = SimpleNamespace(value=config)
     return [blob for batch in document_blobs(broadcast, batches) for blob in batch.column("data").to_pylist()]
 
 
@@ -108,23 +85,15 @@ def blobs(config: StreamConfig, documents: Sequence[nd.Document], pieces: int = 
     Documents without a time get the current one, as in a stream without a column of times.
     """
     rows = [
-        {
-            "by": "",
-            "now": 0,
-            "id": d.id,
-            "text": d.text,
-            "time": round(now * 1e6) if d.microseconds is None else d.microseconds,
-            "title": d.title,
-            "order_0": i,
-        }
+        {"by": "", "now": 0, "id": d.id, "text": d.text, "time": d.microseconds, "title": d.title, "order_0": i}
+        | ({"time": round(now * 1e6)} if d.microseconds is None else {})
         for i, d in enumerate(documents)
     ]
-    types = {"now": pa.int64(), "time": pa.timestamp("us", "UTC"), "order_0": pa.int64()}
-    names = ("by", "now", "id", "text", "time", "title", "order_0")
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+    types = dict.fromkeys(("by", "now", "id", "text", "time", "title", "order_0"), pa.string())
+    types |= {"now": pa.int64(), "time": pa.timestamp("us", "UTC"), "order_0": pa.int64()}
     size = max(1, -(-len(rows) // pieces))
     cut = [rows[i : i + size] for i in range(0, len(rows), size)][::-1]
-    return feature_blobs(config, (pa.RecordBatch.from_pylist(part, schema) for part in cut))
+    return feature_blobs(config, (pa.RecordBatch.from_pylist(part, pa.schema(types.items())) for part in cut))
 
 
 def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
@@ -152,7 +121,7 @@ def test_micro_batches_get_the_verdicts_of_one_index(
     index = make_index(recipe, window=length, window_by=by, against=against, now=clock)
     config = config_of(index.recipe, length, by, against, index.classifier)
     micro_batches = LocalStream(config, processes=2)
-    rest = timed_documents([step for step in stream if step.action == "add"], unit)
+    rest = timed_documents(stream, unit)
     serial = 0
     while rest:
         size = data.draw(st.integers(1, len(rest)))
@@ -162,9 +131,9 @@ def test_micro_batches_get_the_verdicts_of_one_index(
         batch_blobs = blobs(config, batch, now=clock.time)
         event = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
         if event == "fails":
-            micro_batches.failed(batch_blobs, clock.time, data.draw(st.integers(0, 1)))
+            micro_batches.batch(batch_blobs, clock.time, data.draw(st.integers(0, 1)), lost=True)
         if event == "restarts":
-            micro_batches.restart()
+            micro_batches.processes = [OrderedDict(), OrderedDict()]
         found = micro_batches.batch(batch_blobs, clock.time, process)
         verdicts = index.add_many(batch)
         expected_rows = [expected(v, serial + i) for i, v in enumerate(verdicts)]
@@ -176,23 +145,21 @@ def test_a_confirmed_document_returns_with_its_own_time() -> None:
     """It is confirmed in another process than it was entered in, and after its first segment has expired."""
     recipe, clock = RECIPES["words"], SetClock(NOON + 10**6)
     index = nd.Index(recipe, window="100s", now=clock)
-    config = config_of(recipe, "100s", "time", "originals")
-    plain = LocalStream(config, processes=2)
+    plain = LocalStream(WORDS, processes=2)
     times = [0, 50, 700, 20, 99, 720, 760, 790, 815]
     texts = ["fox", "dog", "the owl is here", "fox", "dog", "one more", "the owl is here", "cat", "the owl is here"]
     for i, (time, text) in enumerate(zip(times, texts, strict=True)):
         document = nd.Document(f"d{i}", text, float(NOON + time))
-        found = plain.batch(blobs(config, [document]), clock.time, i % 2)
+        found = plain.batch(blobs(WORDS, [document]), clock.time, i % 2)
         assert [row_with_seconds(row) for row in found] == [expected(index.add(document), i)]
     assert [row["kind"] for row in found] == ["original"]
 
 
 def test_expired_segments_leave_the_state() -> None:
-    config = config_of(RECIPES["words"], "100s", "time", "originals")
-    plain = LocalStream(config)
+    plain = LocalStream(WORDS)
     for i in range(40):
         documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
-        plain.batch(blobs(config, documents), NOON)
+        plain.batch(blobs(WORDS, documents), NOON)
     # Segments of 20 s: those of the last 100 s, and the one in which the window ends.
     assert len(plain.state.blobs) <= 7
 
@@ -200,67 +167,49 @@ def test_expired_segments_leave_the_state() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"recipe": load_recipe("ddd")}, ("the recipe",)),
-        ({"window": "7d"}, ("window 24h", "this stream has 7d")),
-        ({"against": "everything"}, ("against originals",)),
-        ({"by": "source"}, ("by ", "this stream has source")),
+        (config_of(load_recipe("ddd"), "24h", "time", "originals"), ("the recipe",)),
+        (config_of(RECIPES["words"], "7d", "time", "originals"), ("window 24h", "this stream has 7d")),
+        (config_of(RECIPES["words"], "24h", "time", "everything"), ("against originals",)),
+        (config_of(RECIPES["words"], "24h", "time", "originals", column="source"), ("by ", "this stream has source")),
     ],
 )
-def test_another_stream_cannot_continue_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
-    batch_blobs: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
-    plain = LocalStream(config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"]))
+def test_another_stream_cannot_continue_a_checkpoint(changed: StreamConfig, message: tuple[str, ...]) -> None:
+    plain = LocalStream(config_of(RECIPES["words"], "24h", "time", "originals"))
     batch = blobs(plain.config, [nd.Document("a", "fox", 1.0)])
     plain.batch(batch, NOON)
-    batch_blobs |= changed
-    config = config_of(batch_blobs["recipe"], batch_blobs["window"], "time", batch_blobs["against"])
-    plain.config = config._replace(identity=config.identity | {"by": batch_blobs.get("by", "")})
+    plain.config = changed
     with pytest.raises(RecipeError) as caught:
         plain.batch(batch, NOON)
     assert says(caught.value, *message)
 
 
 def test_invalid_rows_are_rejected_and_not_judged() -> None:
-    raw = pa.array([b"fox", b"dog", None, b"\xff\xfe", b"owl", "🛰 衛星".encode(), b""])
-    day = "1987-02-26"
+    day, texts = "1987-02-26", [b"fox", b"dog", None, b"\xff\xfe", b"owl", "🛰 衛星".encode(), b""]
     batch = pa.RecordBatch.from_pydict(
         {
             "by": [""] * 7,
             "now": pa.array([5] * 7),
             "id": pa.array([1, None, 3, 4, 5, 6, 7]),
-            "text": raw,
+            "text": pa.array(texts),
             "time": pa.array([day, day, day, day, "yesterday", "541296000", "1987"]),
         }
     )
-    assert checked_documents(batch).column("rejection").to_pylist() == [
-        None,
-        NO_ID,
-        NO_TEXT,
-        NOT_UTF8,
-        NO_TIME,
-        None,
-        None,
-    ]
-    plain = LocalStream(config_of(RECIPES["words"], None, "time", "originals"))
-    rows = plain.batch(feature_blobs(plain.config, iter([batch])), NOON)
+    reasons = [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
+    assert checked_documents(batch).column("rejection").to_pylist() == reasons
+    plain = LocalStream(WORDS)
+    rows = plain.batch(feature_blobs(WORDS, iter([batch])), NOON)
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
-    documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
-    assert found[:3] == documents
-    offset = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
-    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "rejected" and serial is None} == offset
+    # In order of time.
+    judged = [("7", "original", "undecidable", 0), ("1", "original", "ahead", 1), ("6", "original", "", 2)]
+    rejected = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
+    assert found[:3] == judged
+    assert set(found[3:]) == {(id, "rejected", reason, None) for id, reason in rejected}
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
-    assert [row["flag"] for row in plain.batch(feature_blobs(plain.config, iter([only])), NOON)] == [NO_TEXT]
+    assert [row["flag"] for row in plain.batch(feature_blobs(WORDS, iter([only])), NOON)] == [NO_TEXT]
 
 
 def test_documents_of_a_micro_batch_are_sorted_by_time_then_id() -> None:
-    rows = [("d", 3), ("b", 2), ("a", 2), ("c", 1)]
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "by": [""] * 4,
-            "now": [3] * 4,
-            "id": [id for id, _ in rows],
-            "text": ["x"] * 4,
-            "time": pa.array([time for _, time in rows], pa.timestamp("us", "UTC")),
-        }
-    )
-    batch_blobs = feature_blobs(config_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
-    assert sort_documents(batch_blobs, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
+    times = pa.array([3, 2, 2, 1], pa.timestamp("us", "UTC"))
+    columns = {"by": [""] * 4, "now": [3] * 4, "id": list("dbac"), "text": ["x"] * 4, "time": times}
+    found = sort_documents(feature_blobs(WORDS, iter([pa.RecordBatch.from_pydict(columns)])), 3)
+    assert found[0]["id"].to_pylist() == ["c", "a", "b", "d"]

@@ -219,7 +219,7 @@ def _unknown_option_message(name: str, context: Any) -> str:
     field = name.removeprefix("--").replace("-", "_")
     # Without the dashes: all options share them, and three equal letters of five would be close enough.
     words = [*(word.removeprefix("--") for word in options), *(word.replace("_", "-") for word in rare)]
-    similar = get_close_matches(name.removeprefix("--"), words, 1)
+    similar = _similar_words(name.removeprefix("--"), words)
     message = f"{_command_name(context)} has no option {name}"
     if field not in rare and similar:
         field = similar[0].replace("-", "_")
@@ -228,6 +228,16 @@ def _unknown_option_message(name: str, context: Any) -> str:
     help_option = "--help-all" if "--help-all" in options else "--help"
     hint = f"do you mean --{similar[0]}?" if similar else f"{context.command_path} {help_option} lists them"
     return f"{message}; {hint}"
+
+
+def _similar_words(typed: str, words: list[str]) -> list[str]:
+    """Return words like a typed one, or which begin with it or with a word like it: text for text-column."""
+    beginnings = {word.partition("-")[0]: word for word in reversed(words)}
+    return (
+        get_close_matches(typed, words, 1)
+        or [word for word in words if len(typed) > 2 and word.startswith(typed)]
+        or [beginnings[word] for word in get_close_matches(typed, beginnings, 1)]
+    )
 
 
 def _value_of(option: str, default: str) -> str:

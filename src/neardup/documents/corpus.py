@@ -20,6 +20,7 @@ from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableF
 from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, positions_by_id
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
+    IN_MEMORY,
     STDIN,
     SUFFIX_LIST,
     Format,
@@ -52,7 +53,7 @@ from neardup.documents.records import (
     repeated_ids,
     split_chunk,
 )
-from neardup.documents.rejected import Rejected, Rejections, TornFile
+from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
@@ -179,7 +180,7 @@ class Corpus:
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
         self.omitted_count = 0
-        self._bounds = [0]
+        self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
         self._discard_spool = None if spool is None else weakref.finalize(self, spool.discard)
@@ -277,10 +278,17 @@ class Corpus:
         self._rejections.close(commit=False)
         self._rejections = Rejections(self._rejected_path, self._strict)
         self._bounds, self.raw_rows, self.torn_files = [0], 0, []
+        self._document_count = 0
 
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
-        torn = self.torn_files
+        torn, rejected = self.torn_files, self.rejected
+        if rejected.total and not self._document_count and not torn:
+            number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
+            raise InputError(
+                f"{number} rejected ({rejected.examples[0]}): check the input, and name its column of texts with "
+                f"{option('--text-column')}"
+            )
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
             message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
@@ -307,6 +315,7 @@ class Corpus:
                         self._rejections.add(source, fault)
                     damage += [fault for fault in faults if fault.reason in TORN]
                     row += chunk.row_count
+                    self._document_count += len(batch.texts)
                     yield batch
             self._finish_source(source, row - first, damage)
 
@@ -332,6 +341,7 @@ class Corpus:
             for fault in faults:
                 self._rejections.add(source, fault)
             self._finish_source(source, rows, [fault for fault in faults if fault.reason in TORN])
+            self._document_count += rows - sum(fault.count for fault in faults)
         self._end_scan()
 
     def check_unique_ids(self, names: Names) -> None:
@@ -367,7 +377,7 @@ class Corpus:
     def _place(self, row: int) -> str:
         source = bisect_right(self._bounds, row) - 1
         own_row = row - self._bounds[source]
-        return f"{name_of_row(self.sources[source], own_row)}, row {own_row}" if self._inputs else f"row {own_row}"
+        return place_of_row(self.sources[source], own_row) if self._inputs else f"row {own_row}"
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
@@ -518,7 +528,6 @@ def id_prefix(source: Source) -> str:
 
 #: The names of documents: the column of ids, row numbers, or file and column of ids.
 Ids = Literal["column", "rows", "file+id"]
-_IN_MEMORY = "the data in memory"
 
 
 def open_corpus(
@@ -562,7 +571,8 @@ def open_corpus(
     Raises
     ------
     InputError
-        If an input is missing, unreadable, of unknown format or without a column of texts.
+        If an input is missing, unreadable, of unknown format or without a column of texts; while it is read, also if
+        every record is rejected.
     """
     if isinstance(inputs, str | os.PathLike):
         inputs = [inputs]
@@ -651,7 +661,7 @@ def corpus_of(
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
-    sources: list[Source] = [ColumnarSource(InputFile(None, "", _IN_MEMORY, 0, None), columns, "slice")]
+    sources: list[Source] = [ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")]
     options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     columns.cut(options.texts)
     return Corpus(sources, options, text_bytes(table, options.texts), strict=strict, quarantine=quarantine)

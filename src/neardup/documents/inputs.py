@@ -129,7 +129,7 @@ def delimiter_of(header: bytes, name: str) -> str:
 #: A folder with this file is an index (``neardup.index``); its files are no documents.
 INDEX_MANIFEST = "neardup-index.json"
 _NOT_DATA = frozenset({"_SUCCESS", "_metadata", "_common_metadata", "Thumbs.db"})
-STDIN = "standard input"
+STDIN, IN_MEMORY = "standard input", "the data in memory"
 #: Bytes that are read at a time; shorter inputs are not compressed.
 _HEAD = 1 << 20
 

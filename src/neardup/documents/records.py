@@ -191,8 +191,8 @@ def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
         merged = pa.unify_schemas(distinct, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise InputError(
-            f"{name}: a column has types that do not fit one table ({' '.join(str(error).split())}); write "
-            "JSON lines instead, or give the column one type"
+            f"{name}: a column has types that do not fit one table ({' '.join(str(error).split())}); write each "
+            "input in its own format instead, into a folder (FOLDER/), or give the column one type"
         ) from None
     return merged.with_metadata(distinct[0].metadata)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neardup.documents.inputs import IN_MEMORY
 from neardup.documents.output import OutputFile
 from neardup.documents.records import RawRecord, RecordFault, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
@@ -17,29 +18,12 @@ from neardup.errors import BrokenRecord, InputError, option
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A rejected record, as an example."""
-
-    file: str
-    line: int | None
-    row: int | None
-    reason: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        place = f", line {self.line}" if self.line is not None else f", row {self.row}"
-        if self.line is None and self.row is None:
-            place = ""
-        return f"{self.file}{place}: {self.reason}{f' ({self.detail})' if self.detail else ''}"
-
-
 @dataclass(slots=True)
 class Rejected:
     """The number of rejected records by reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    examples: list[Example] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -63,6 +47,14 @@ class TornFile:
         return f"{self.file} is torn ({self.reason}): {rows} of it"
 
 
+def place_of_row(source: Source, row: int) -> str:
+    """Return where a row is, for messages: the records of a file count from 1, rows in memory from 0 as in Python."""
+    if len(source.files) > 1:
+        return source.files[row].name
+    name = source.file.name
+    return f"{name}, row {row}" if name == IN_MEMORY else f"{name}, record {row + 1}"
+
+
 class Rejections:
     """Counts broken records in order, and writes them to a file of JSON lines if one is named.
 
@@ -77,9 +69,12 @@ class Rejections:
 
     def add(self, source: Source, fault: RecordFault) -> None:
         """Count a record, whose row counts from the source's first, and write it now or in ``finish``."""
-        name = name_of_row(source, fault.row)
-        is_single = fault.count == 1 and fault.line is None
-        example = Example(name, fault.line, fault.row if is_single else None, fault.reason, fault.detail)
+        name = place = name_of_row(source, fault.row)
+        if fault.line is not None:
+            place = f"{name}, line {fault.line}"
+        elif fault.count == 1:
+            place = place_of_row(source, fault.row)
+        example = f"{place}: {fault.reason}{f' ({fault.detail})' if fault.detail else ''}"
         if self._strict:
             raise BrokenRecord(f"{example}; without {option('--strict')} it is rejected and the rest goes on")
         self.rejected.counts[fault.reason] += max(fault.count, 1)

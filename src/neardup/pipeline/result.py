@@ -360,8 +360,8 @@ class Result:
         force : bool
             Whether an existing file may be replaced.
         **settings
-            How much is shown, for instance ``families=100``, and the title:
-            ``neardup.pages.batch_report.ReportSettings``.
+            What is shown: ``families``, ``cases`` and ``rows`` (how many), ``seed``, ``title``, ``command``,
+            ``title_column`` and ``time_column``.
 
         Raises
         ------

@@ -226,11 +226,13 @@ def measure(name: str) -> Measure:
     Raises
     ------
     RecipeError
-        If there is none; the message lists all measures.
+        If there is none; the message lists those that a recipe may name.
     """
     if name not in MEASURES:
+        # A classifier brings its own measure.
+        choices = [known for known in MEASURES if known != "learned"]
         raise RecipeError(
-            f"measure {name!r} is not known; choose one of {', '.join(MEASURES)}{suggestion(name, MEASURES)}"
+            f"measure {name!r} is not known; choose one of {', '.join(choices)}{suggestion(name, choices)}"
         )
     return MEASURES[name]
 

@@ -44,6 +44,7 @@ def check_fit(recipe: Recipe) -> None:
     _check_words(recipe)
     _check_weights(recipe)
     _check_measure(recipe)
+    parse_threshold(recipe.measure, recipe.threshold)
     _check_search(recipe)
 
 
@@ -141,7 +142,8 @@ def _check_measure(recipe: Recipe) -> None:
         hints = {
             "edit": "; for edit distance give second_step 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
-            "hamming": "; for hamming give signature 'simhash'",
+            "hamming": "; for hamming give "
+            + option("--set signature=simhash --threshold 3", "signature='simhash', threshold=3"),
             "learned": f"; for a classifier give {option('--classifier FILE', 'classifier=')}",
         }
         raise RecipeError(
@@ -424,7 +426,6 @@ class Recipe:
                 raise RecipeError(f"{name} {value!r} is not known; choose one of {choices}")
             if entry.bounds is not None and not entry.bounds[0] <= value <= entry.bounds[1]:
                 raise RecipeError(f"{name} {value} is outside {entry.bounds[0]}..{entry.bounds[1]}")
-        parse_threshold(measure(self.measure).name, self.threshold)
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
         if not 0 < self.recall < 1:
             raise RecipeError(f"recall {self.recall} is outside (0, 1); for every pair choose search 'exact'")

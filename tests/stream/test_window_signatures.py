@@ -12,11 +12,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_window import NaiveIndex, QuickIndex
-from streaming import AT_LENGTH, NOON, RECIPES, SetClock, assert_same_verdicts, documents, examples, id_similarities
-from test_index_properties import STREAMS, WINDOWS, Step, follow_steps, timed_documents
+from streaming import examples, small_plans
 
-import neardup as nd
 from neardup.kernels.bits import mix
 from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.window import (
@@ -32,20 +29,13 @@ from neardup.kernels.window import (
     pair_signatures,
     plan_row,
 )
-from neardup.recipe import Recipe, load_recipe
+from neardup.recipe import load_recipe
 from neardup.recipe.measures import Rule, rule
-from neardup.search import window_index
 from neardup.search.window import kind_of
 from neardup.search.window_index import _CLASSES, Epoch, double_table, empty_vocabulary, plan_of, set_growth_limit
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
-
-
-def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
-    """Use signatures for sets of this size and larger, with buckets that are soon full."""
-    patch.setattr(window_index, "_MIN_SIGNATURE_SIZE", least)
-    patch.setattr(window_index, "initial_bucket_count", lambda slots, signatures: 2)
 
 
 def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
@@ -149,61 +139,3 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
         for d, left in key_counts.items():
             assert lists.hits[d] >= min(sum(left[key] for key in query), 127)
         lists.hits[:] = 0
-
-
-SERVED = ["default", "ddd", "words", "multiset", "overlap", "dice", "cosine", "containment", "euclidean", "positional"]
-
-
-@pytest.mark.parametrize("recipe", SERVED)
-@pytest.mark.parametrize("least", [1, 8] if AT_LENGTH else [1])
-@settings(max_examples=examples(12))
-@given(STREAMS, st.sampled_from(WINDOWS), st.booleans())
-def test_verdicts_on_streams_equal_those_of_the_twin(
-    recipe: str, least: int, stream: list[Step], window: tuple[Any, str, int], every: bool
-) -> None:
-    clock = SetClock()
-    choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "now": clock}
-    choices["against"] = "everything" if every else "originals"
-    with pytest.MonkeyPatch.context() as patch:
-        small_plans(patch, least)
-        index, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
-        follow_steps(index, twin, clock, timed_documents(stream, window[2]))
-
-
-def long_texts(count: int, seed: int) -> list[str]:
-    """Return texts of 700 to 3,000 different words, half of them edited copies of others."""
-    rng = random.Random(seed)
-    texts: list[list[str]] = []
-    for i in range(count):
-        if texts and rng.random() < 0.6:
-            words = list(rng.choice(texts[-60:]))
-            for _ in range(int(len(words) * rng.choice([0.01, 0.1, 0.2, 0.29, 0.31, 0.45]))):
-                words[rng.randrange(len(words))] = f"w{rng.randrange(20_000)}"
-            words = words[: int(len(words) * rng.choice([1, 1, 0.95, 0.72, 0.68]))]
-        else:
-            words = [f"w{rng.randrange(20_000)}" for _ in range(rng.choice([800, 1300, 2000, 3000]))]
-        texts.append([*words, f"x{i}"])
-    return [" ".join(words) for words in texts]
-
-
-@pytest.mark.parametrize(
-    ("recipe", "window"),
-    [
-        (Recipe(features="words:1", measure="overlap", threshold=0.7), 150),
-        (Recipe(features="words:1", threshold=0.5), None),
-        (Recipe(features="words:1", measure="cosine", threshold=0.8), "1h"),
-        (Recipe(features="words:1", measure="containment", threshold=0.9, jaccard_floor=0.5), 150),
-    ][: None if AT_LENGTH else 2],
-    ids=lambda value: value.measure if isinstance(value, Recipe) else str(value),
-)
-def test_verdicts_on_long_texts_equal_those_of_the_twin(recipe: Recipe, window: Any) -> None:
-    texts = long_texts(240 if AT_LENGTH else 64, 5)
-    choices: dict[str, Any] = {"window": window, "against": "everything", "now": SetClock(NOON + 9_000_000)}
-    index, twin = nd.Index(recipe, **choices), QuickIndex(recipe, **choices)
-    items = documents(texts, [NOON + 20 * i for i in range(len(texts))])
-    for begin in range(0, len(items), 60):
-        assert_same_verdicts(index.add_many(items[begin : begin + 60]), twin.add_many(items[begin : begin + 60]))
-        assert id_similarities(index.query(texts[begin])) == twin.query(texts[begin])
-    assert index.statistics.duplicates > len(texts) // 8
-    large = [len(set(text.split())) >= 1448 for text in texts]
-    assert len(texts) // 5 < sum(large) < len(texts) * 5 // 6
