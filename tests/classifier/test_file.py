@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from classifiers import DATED, FACTS, SETS, WEIGHED, make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import says
-from trained_classifiers import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
 from neardup.classifier.classifier import pack_classifier, unpack_classifier
@@ -58,7 +58,7 @@ def refused(data: bytes) -> str:
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED, "terms-svm"])
 def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel: str, tmp_path: Path) -> None:
-    classifier = replace(trained(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
+    classifier = replace(make_classifier(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
     path = tmp_path / "d.neardup"
     classifier.save(path)
     loaded = nd.load_classifier(path)
@@ -85,7 +85,7 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel
 @pytest.mark.parametrize("candidate_rule", ["jaccard(words:3) >= 0.1", "containment(qgrams:4) >= 0.25"])
 @pytest.mark.parametrize("cut", [0.0, -2.5e-17, float("-inf")])
 def test_a_file_keeps_candidate_rules_and_cuts(candidate_rule: str, cut: float) -> None:
-    classifier = replace(trained(candidate_rule=candidate_rule), cut=cut)
+    classifier = replace(make_classifier(candidate_rule=candidate_rule), cut=cut)
     loaded = unpack_classifier(pack_classifier(classifier), "d")
     assert (loaded.candidate_rule, loaded.cut) == (classifier.candidate_rule, cut)
     assert pack_classifier(loaded) == pack_classifier(classifier)
@@ -93,20 +93,20 @@ def test_a_file_keeps_candidate_rules_and_cuts(candidate_rule: str, cut: float) 
 
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "d.neardup"
-    trained().save(path)
+    make_classifier().save(path)
     with pytest.raises(OutputError) as caught:
-        trained(FACTS).save(path)
+        make_classifier(FACTS).save(path)
     assert says(caught.value, "d.neardup exists", "another name", "force=True")
-    assert path.read_bytes() == pack_classifier(trained())
-    trained(FACTS).save(path, force=True)
-    assert path.read_bytes() == pack_classifier(trained(FACTS))
+    assert path.read_bytes() == pack_classifier(make_classifier())
+    make_classifier(FACTS).save(path, force=True)
+    assert path.read_bytes() == pack_classifier(make_classifier(FACTS))
     with pytest.raises(OutputError, match="cannot be written"):
-        trained().save(tmp_path / "nowhere" / "d.neardup")
+        make_classifier().save(tmp_path / "nowhere" / "d.neardup")
 
 
 @cache
 def file_content() -> bytes:
-    return pack_classifier(trained(WEIGHED, "rbf"))
+    return pack_classifier(make_classifier(WEIGHED, "rbf"))
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
@@ -219,7 +219,7 @@ def test_files_of_other_versions_are_refused(name: str, value: str, words: str) 
 
 
 def test_a_process_without_scikit_learn_applies_and_saves_a_classifier(tmp_path: Path) -> None:
-    trained(FACTS).save(tmp_path / "d.neardup")
+    make_classifier(FACTS).save(tmp_path / "d.neardup")
     code = (
         "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
         "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from classifiers import make_classifier
 from commands import FOX, ROSE, RULES, neardup, write_lines
 from page_markup import Markup
 from sentences import says
-from simple_classifiers import saved
 
 import neardup as nd
 
@@ -118,7 +118,7 @@ def test_the_page_of_a_replay_into_a_store_names_earlier_items(flow: Path) -> No
 
 
 def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> None:
-    saved(Path("d.neardup"))
+    make_classifier().save(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
     assert says(text_of_page(Path("page.html")), "probability", "jaccard(words:2) +")
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from classifiers import labelled, write_labels
 from commands import neardup, write_lines
-from labelled_stories import labelled, write_labels
 from sentences import says
 
 import neardup as nd

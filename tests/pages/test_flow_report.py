@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from classifiers import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simple_classifiers import make_classifier
 
 from neardup.pages.builder import ReportContext, ReportSources, build_report
 from neardup.pages.diff import ShownDocument

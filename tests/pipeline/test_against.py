@@ -9,11 +9,11 @@ from typing import Any
 import naive
 import pyarrow as pa
 import pytest
+from classifiers import DATED, FACTS, make_classifier, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from references import ENGINES, MEASURES, NEWS, OTHER, SMALL, WORDS, check, corpus, of_both
 from sentences import says
-from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError
@@ -90,7 +90,7 @@ def test_beyond_the_pair_limit_only_pairs_with_kept_documents_are_found(
     ("vector", "columns"), [(FACTS, {}), (DATED, {"title_column": "title", "time_column": "time"})]
 )
 def test_a_classifier_decides_across_sides(vector: str, columns: dict[str, Any]) -> None:
-    classifier = trained(vector)
+    classifier = make_classifier(vector)
     known = texts(120, 5).table.select(["text", "title", "time"])
     new, old = known.slice(0, 50), known.slice(50)
     whole = nd.dedup(known, classifier=classifier, **columns)
@@ -101,7 +101,7 @@ def test_a_classifier_decides_across_sides(vector: str, columns: dict[str, Any])
         nd.dedup(
             new,
             against=old.rename_columns(["text", "headline", "when"]),
-            classifier=trained(DATED),
+            classifier=make_classifier(DATED),
             title_column="title",
             time_column="time",
         )

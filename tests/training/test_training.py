@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labelled_stories import labelled
+from classifiers import labelled
 from paths import SHARED as DATA
 from sentences import says
 
