@@ -116,9 +116,9 @@ def test_an_explanation_names_the_reasons_for_lying_outside() -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8))
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_a_flow_has_the_same_counts_in_any_batches(sizes: list[int]) -> None:
-    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(STORIES.rows)]
+    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(STORIES.rows[:30])]
     index = nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True)
     begin = 0
     for size in itertools.cycle(sizes):

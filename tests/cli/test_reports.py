@@ -120,7 +120,7 @@ def test_the_page_of_a_replay_into_a_store_names_earlier_items(flow: Path) -> No
 def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> None:
     make_classifier().save(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
-    assert says(text_of_page(Path("page.html")), "probability", "jaccard(words:2) +")
+    assert says(text_of_page(Path("page.html")), "probability", "jaccard(words:1) +")
 
 
 def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
