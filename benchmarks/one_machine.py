@@ -87,7 +87,7 @@ def growth_table(results: Results) -> str:
     ]
     found = markdown_table(["corpus", "documents", "text MB", "CPU s", "wall s", "CPU µs a document"], rows)
     ratio = round(each[-1] / each[0], 3)
-    return f"{found}\n\nFrom first to last the time a document grows by {ratio}; allowed is {ALLOWED_GROWTH}."
+    return f"{found}\n\nThe time per document changes to {ratio} times the first; allowed is {ALLOWED_GROWTH}."
 
 
 def measure_memory(args: argparse.Namespace) -> Results:

@@ -52,29 +52,12 @@ def opened(
 ) -> Iterator[Any]:
     """Open a page from a file, and fail if it has errors or loads anything from outside.
 
-    Parameters
-    ----------
-    path : Path
-        The page.
-    width : int
-        Of the window, in pixels.
-    dark : bool
-        Whether the reader likes it dark.
-    script : bool
-        Whether the browser runs scripts.
-    wrong : list of str, optional
-        Where what is wrong is put, for tests that expect it; then nothing fails here.
-    **options
-        Of Playwright's ``new_context``.
+    Tests that expect what is wrong find it in ``wrong``; the options are those of Playwright's ``new_context``.
     """
     found: list[str] = [] if wrong is None else wrong
     home = path.resolve().as_uri()
-    settings = {
-        "viewport": {"width": width, "height": 900},
-        "color_scheme": "dark" if dark else "light",
-        "java_script_enabled": script,
-    }
-    context = chromium().new_context(**(settings | options))
+    options |= {"color_scheme": "dark" if dark else "light", "java_script_enabled": script}
+    context = chromium().new_context(viewport={"width": width, "height": 900}, **options)
     context.set_default_timeout(120_000)
     try:
         page = context.new_page()

@@ -158,27 +158,24 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "delay"),
+    ("arguments", "before", "delay"),
     [
-        ([], {}, "1000"),
-        (["--memory", "500MB"], {}, "0"),
-        (["--memory=3GiB"], {}, "100"),
-        (["--memory=nothing"], {}, "0"),
-        (["--memory", "500MB"], {"MIMALLOC_PURGE_DELAY": "5"}, "5"),
+        ([], None, "1000"),
+        (["--memory", "500MB"], None, "0"),
+        (["--memory=3GiB"], None, "100"),
+        (["--memory=nothing"], None, "0"),
+        (["--memory", "500MB"], "5", "5"),
     ],
 )
 def test_a_memory_limit_makes_arrow_return_memory_sooner(
-    arguments: list[str], environment: dict[str, str], delay: str, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], before: str | None, delay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    environment = {} if before is None else {"MIMALLOC_PURGE_DELAY": before}
+    monkeypatch.setattr(os, "environ", environment)
     monkeypatch.setattr(sys, "argv", ["neardup", "dedup", "--help", *arguments])
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    handler, collections = signal.getsignal(signal.SIGTERM), gc.get_threshold()
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda number: None)
     with pytest.raises(SystemExit):
         main()
-    signal.signal(signal.SIGTERM, handler)
-    gc.set_threshold(*collections)
-    assert os.environ["MIMALLOC_PURGE_DELAY"] == delay
-    del os.environ["MIMALLOC_PURGE_DELAY"]
+    assert environment["MIMALLOC_PURGE_DELAY"] == delay

@@ -57,16 +57,12 @@ def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
     assert result.stdout == ""
     started, duplicate, stopped = events(result.stderr)
     assert all(line["time"].endswith("Z") for line in (started, duplicate, stopped))
-    assert [(line["event"], line[key]) for line, key in ((started, "recipe"), (stopped, "files"))] == [
-        ("started", "ddd"),
-        ("stopped", 3),
-    ]
-    assert started["window"] == "24h"
-    assert [duplicate[key] for key in ("event", "id", "kind", "of", "file")] == [
-        *("duplicate", "again.txt", "near", "fox.txt", "again.txt")
-    ]
-    counts = {"items": 3, "originals": 2, "duplicates": 1, "saved_s": 10.0, "held": 2}
-    assert {name: stopped[name] for name in counts} == counts
+    expected = (
+        (started, {"event": "started", "recipe": "ddd", "window": "24h"}),
+        (duplicate, {"event": "duplicate", "id": "again.txt", "kind": "near", "of": "fox.txt", "file": "again.txt"}),
+        (stopped, {"event": "stopped", "files": 3, "items": 3, "originals": 2, "duplicates": 1, "saved_s": 10.0}),
+    )
+    assert all(line | values == line for line, values in expected)
     assert names_in(Path("out")) == {"fox.txt", "rose.txt"}
     assert names_in(Path("dup")) == {"again.txt", "again.txt.neardup.json"}
 
@@ -117,17 +113,15 @@ def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: 
 def test_pages_can_be_compared_whole(inbox: Path) -> None:
     for path in inbox.iterdir():
         path.unlink()
-    for number in range(2):
-        # The same text under markup that has hardly a gram in common.
-        letters = "abcdefghijklm" if number else "nopqrstuvwxyz"
+    # The same text under markup that has hardly a gram in common.
+    for number, letters in enumerate(("abcdefghijklm", "nopqrstuvwxyz")):
         markup = " ".join(f"data-{a}{b}{c}='{c}{b}{a}'" for a in letters for b in letters for c in letters[:3])
         (inbox / f"{number}.html").write_text(f"<html><body><p {markup}>{FOX}</p></body></html>")
     for content, duplicates in (("tags", 1), ("plain", 0)):
-        arguments = ("--store", f"{content}.db", "--originals", f"out-{content}", *FAST, "--once", "--content", content)
-        result = neardup("watch", "in", *arguments, "--place", "link", "--duplicates", f"dup-{content}")
-        log_events = events(result.stderr)
-        assert log_events[-1]["duplicates"] == duplicates
-        assert log_events[-1]["items"] == 2
+        places = ("--store", f"{content}.db", "--originals", f"out-{content}", "--duplicates", f"dup-{content}")
+        stderr = neardup("watch", "in", *places, *FAST, "--once", "--content", content, "--place", "link").stderr
+        stopped = events(stderr)[-1]
+        assert (stopped["items"], stopped["duplicates"]) == (2, duplicates)
 
 
 def rows(*options: str) -> list[dict[str, Any]]:
@@ -180,16 +174,30 @@ def test_a_released_item_of_a_file_of_several_is_written_to_one_of_its_own(judge
     assert [row["id"] for row in rows()] == ["wire/again.txt"]
 
 
-def test_items_that_cannot_be_released_are_refused(judged: Path) -> None:
+def test_what_cannot_be_released_listed_or_reported_is_refused(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("dup/wire/again.txt").unlink()
-    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "dup", "any more")
-    assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
-    assert says(refused("release", "none.db", "x"), "none.db", "not a store")
-    assert says(refused("stopped", "in/none.db"), "none.db", "not a store")
-    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "not a time")
-    assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
+    Path("mine.html").write_text("mine")
+    before = sorted(Path().rglob("*"))
+    for command, parts in {
+        ("release", "news.db", "wire/again.txt"): ("'wire/again.txt'", "dup", "any more"),
+        ("release", "news.db", "nobody"): ("'nobody'", "neardup stopped"),
+        ("release", "none.db", "x"): ("none.db", "not a store"),
+        ("stopped", "in/none.db"): ("none.db", "not a store"),
+        ("stopped", "news.db", "--since", "soon"): ("--since", "'soon'", "not a time"),
+        ("stopped", "news.db", "--today", "--since", "2024"): ("--since 2024", "--today"),
+        ("report", "none.db", "-o", "page.html"): ("none.db", "not a store"),
+        ("report", "out/fox.txt", "-o", "page.html"): ("out/fox.txt",),
+        ("report", "news.db", "-o", "page.htm"): ("page.htm ", ".html"),
+        ("report", "news.db", "-o", "none/page.html"): ("folder none ", "exist", "make it"),
+        ("report", "news.db", "-o", "in/page.html"): ("in/page.html", "is inside", "in:"),
+        ("report", "news.db", "-o", "mine.html"): ("mine.html", "exists", "--force"),
+        ("report", "news.db", "-o", "page.html", "--precision", "0.9"): ("--precision", "--classifier"),
+    }.items():
+        assert says(refused(*command), *parts), command
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")
+    assert sorted(Path().rglob("*")) == before
     assert len(rows()) == 3
-    assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
 
 
 def test_a_running_watcher_releases_items_and_a_signal_ends_it_with_0(judged: Path) -> None:
@@ -218,32 +226,3 @@ def test_a_running_watcher_releases_items_and_a_signal_ends_it_with_0(judged: Pa
     (judged / "rose-again.txt").write_text(ROSE)
     neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
     assert says(neardup("report", "news.db", "-o", "page.html").stderr, "7 items", "4 duplicates")
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("-o", "page.htm"), ("page.htm ", ".html")),
-        (("-o", "none/page.html"), ("folder none ", "exist", "make it")),
-        (("-o", "in/page.html"), ("in/page.html", "is inside", "in:")),
-        (("-o", "mine.html"), ("mine.html", "exists", "--force")),
-        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
-    ],
-)
-def test_reports_that_cannot_be_written_are_refused(
-    judged: Path, options: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    Path("mine.html").write_text("mine")
-    assert says(refused("report", "news.db", *options), *parts)
-    assert Path("mine.html").read_text() == "mine"
-    assert not list(Path().glob("page*"))
-
-
-def test_a_file_that_is_no_store_is_refused(judged: Path) -> None:
-    assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "not a store")
-    assert says(refused("report", "out/fox.txt", "-o", "page.html"), "out/fox.txt")
-
-
-def test_missing_chart_packages_are_reported(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")

@@ -59,6 +59,9 @@ def test_a_plain_search_finds_the_same_items(
     assert {at: Fraction(rows[at]["containment"]).limit_denominator(100) for at in searched} == {
         at: max(shares) for at, shares in expected.items()
     }
+    # Of equal shares, the first training text is named.
+    best = {at: shares.index(max(shares)) for at, shares in expected.items() if max(shares) >= Fraction(at_least)}
+    assert {at: int(row["document"]) for at, row in enumerate(rows) if row["contaminated"]} == best
     hits = [(at, d) for at, shares in expected.items() for d, share in enumerate(shares) if share >= Fraction(at_least)]
     assert found.contaminated.tolist() == sorted({at for at, _ in hits})
     assert sorted({(int(row["item"]), int(row["document"])) for row in found.spans.to_pylist()}) == sorted(hits)
@@ -78,6 +81,7 @@ def test_case_punctuation_and_line_wraps_do_not_count() -> None:
     assert found.findings[0].containment == 1
     (span,) = found.findings[0].spans
     assert (RECIPE + wrapped)[span.start : span.end].endswith("EQUAL")
+    assert found.findings[0].excerpt == (RECIPE + wrapped + REMARK)[len(RECIPE) - 100 : span.end + 100]
 
 
 def test_a_short_item_is_found_whole_or_not_at_all() -> None:
@@ -177,15 +181,15 @@ def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], 
 
 @pytest.mark.parametrize(("around", "note"), [("", ""), (RECIPE * 40, ", in part")])
 def test_a_long_item_is_shown_beside_its_training_text(around: str, note: str, tmp_path: Path) -> None:
-    item = " ".join(f"word{n} of the item" for n in range(900))
+    item = " ".join(f"word{n} of the item" for n in range(1100))
     page, train, test = (tmp_path / file for file in ("page.html", "train.jsonl", "test.jsonl"))
     train.write_text(json.dumps({"id": "book", "text": f"{around} {item} {around}".strip()}) + "\n")
     test.write_text(json.dumps({"id": "long", "text": item}) + "\n")
     neardup("contamination", train, "--test", test, "--report", page)
     written = page.read_text("utf-8")
-    assert "3,588 of 3,588 n-grams (100%)" in written
+    assert "4,388 of 4,388 n-grams (100%)" in written
     assert f"training text book{note}</" in written
-    assert written.count("3,600 words") == (1 if note else 2)
+    assert written.count("4,400 words") == (1 if note else 2)
     assert note or 'class="row differs"' not in written
 
 

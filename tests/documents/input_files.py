@@ -81,9 +81,12 @@ def read_quarantine(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def write_damaged_group(path: Path) -> list[str]:
-    """Write a Parquet file of three groups of 100 rows, the second of which cannot be read; return all texts."""
-    texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
+def write_damaged_group(path: Path) -> list[str | None]:
+    """Write a Parquet file of three groups of 100 rows, the second of which cannot be read; return all texts.
+
+    Row 5 has none.
+    """
+    texts = [None if n == 5 else "".join(f"{n * k} " for k in range(40)) for n in range(300)]
     pq.write_table(pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False)
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
     data = bytearray(path.read_bytes())

@@ -6,6 +6,9 @@ import base64
 import csv
 import io
 import json
+import os
+import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from input_files import (
     encode_rows,
     encode_table,
     read_quarantine,
+    rows_of,
     texts_of,
     write_damaged_group,
     write_input,
@@ -137,7 +141,7 @@ def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
 ) -> None:
     # Without a single good row the input is refused.
     rows = [*rows, ("last", b"1,last,x\n")]
-    data = b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
+    data = b"\n" * (block % 2) + b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
     good = [text for text, _ in rows if text is not None]
     bad = [row for text, row in rows if text is None]
     check_reading(tmp_path / f"a.csv{codec}", data, block, good, bad)
@@ -323,16 +327,25 @@ def test_an_unreadable_row_group_is_rejected(tmp_path: Path) -> None:
     texts = write_damaged_group(path)
     quarantine = tmp_path / "quarantine.jsonl"
     with open_corpus([path], quarantine=str(quarantine), allow_torn=True) as corpus:
-        assert texts_of(corpus) == texts[:100] + texts[200:]
+        assert texts_of(corpus) == [text for text in texts[:100] + texts[200:] if text]
         assert corpus.raw_rows == 300
         assert corpus.torn_files == [TornFile(str(path), 200, parts.UNREADABLE_GROUP)]
-        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_GROUP: 100}
+        assert dict(corpus.rejected.counts) == {parts.NO_TEXT: 1, parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False
         assert corpus.copy(keep, str(tmp_path / "o.parquet")).rows == 200
-    (entry,) = read_quarantine(quarantine)
-    assert (entry["row"], entry["rows"]) == (100, 100)
+    first, entry = read_quarantine(quarantine)
+    assert (first["row"], entry["row"], entry["rows"]) == (5, 100, 100)
     assert entry["detail"].startswith("row group 1, rows 100-199:")
+
+
+def test_an_index_beyond_its_dictionary_is_an_unreadable_batch(tmp_path: Path) -> None:
+    for last in (0, 9):
+        texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, last], pa.int32()), ["a", "b"], safe=False)
+        (tmp_path / "a.arrow").write_bytes(encode_table(pa.table({"text": texts}), ".arrow"))
+        with open_corpus([tmp_path / "a.arrow"], allow_torn=True) as corpus:
+            assert texts_of(corpus) == ([] if last else ["a", "b", "a"])
+            assert dict(corpus.rejected.counts) == ({parts.UNREADABLE_GROUP: 3} if last else {})
 
 
 def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
@@ -358,3 +371,49 @@ def test_a_second_scan_counts_from_zero(tmp_path: Path) -> None:
         assert texts_of(corpus) == texts_of(corpus) == ["a"]
         assert corpus.rejected.total == 1
     assert len(read_quarantine(quarantine)) == 1
+
+
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
+NAMES = [
+    *("a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.jsonl.gz", "a.jsonl.zst", "a.csv.gz", "a.parquet.gz"),
+    *("a.arrow.zst", "a.txt", "a.txt.gz"),
+]
+
+
+def read_and_copy(folder: Path, name: str, data: bytes) -> None:
+    path = folder / name
+    path.write_bytes(data)
+    with suppress(errors.NeardupError), open_corpus([path], allow_torn=True) as corpus:
+        rows = rows_of(corpus)
+        assert len(rows) <= corpus.raw_rows
+        corpus.take(rows[:5])
+        keep = np.zeros(corpus.raw_rows, dtype=bool)
+        keep[rows] = True
+        assert corpus.copy(keep, str(folder / "o.jsonl"), force=True).rows == len(rows)
+        corpus.copy(keep, str(folder / "o.parquet"), force=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=12 if AT_LENGTH else 5, suppress_health_check=list(HealthCheck))
+@given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
+def test_random_bytes_end_in_documents_or_one_sentence(tmp_path: Path, name: str, data: bytes, head: bytes) -> None:
+    read_and_copy(tmp_path, name, head + data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files_end_in_documents_or_one_sentence(tmp_path: Path, name: str) -> None:
+    suffix = name[1:].removesuffix(".gz").removesuffix(".zst")
+    plain = b"some text" * 10 if suffix == ".txt" else encode_rows(ROWS, suffix)
+    whole = compress(plain, name[name.rindex(".") :])
+    chance = random.Random(name)
+    for _ in range(25 if AT_LENGTH else 8):
+        data = bytearray(whole)
+        if chance.random() < 0.4:
+            del data[chance.randrange(len(data)) :]
+        for _ in range(chance.choice([0, 1, 1, 2, 30])):
+            if data:
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        if chance.random() < 0.2:
+            place = chance.randrange(len(data) + 1)
+            data[place:place] = chance.randbytes(chance.randrange(50))
+        read_and_copy(tmp_path, name, bytes(data))

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from input_files import ROWS, encode_rows, full_mask, read_quarantine, texts_of
 
 import neardup as nd
-from neardup.api import corpus_from
 from neardup.documents import columnar as columnar_module
 from neardup.documents import corpus_of, join_ids, join_order, open_corpus, repeated_ids
 from neardup.documents.records import joined_column
@@ -199,24 +198,17 @@ def test_several_columns_make_one_text(suffix: str, tmp_path: Path) -> None:
         assert corpus.take([3])["text"].to_pylist() == ["is a rose"]
 
 
-def test_several_columns_in_memory_make_one_text_and_are_written_as_they_were(tmp_path: Path) -> None:
-    nulled = [{name: value or None for name, value in row.items()} for row in TITLED]
-    with corpus_from(nulled, ["title", "text"], None) as corpus:
-        assert texts_of(corpus) == JOINED
-    result = nd.dedup(TITLED, text_column=["title", "text"], features="words:2", threshold=0.9)
-    assert result.kept == [1, 3]
-    assert result.table()["title"].to_pylist() == [JOINED[0], JOINED[2]]
+def test_several_columns_in_memory_make_one_text_with_a_reference_and_an_index_too(tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"text_column": ["title", "text"], "features": "words:2", "threshold": 0.9}
+    result = nd.dedup(TITLED, **chosen)
+    assert (result.kept, result.table()["title"].to_pylist()) == ([1, 3], [JOINED[0], JOINED[2]])
     result.write(str(tmp_path / "kept.jsonl"))
     assert [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()] == [TITLED[0], TITLED[2]]
-
-
-def test_several_columns_of_text_work_with_a_reference_and_an_index(tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"features": "words:2", "threshold": 0.9}
-    assert nd.dedup(TITLED[1:], text_column="title,text", against=TITLED[:1], **chosen).kept == [3]
-    index = nd.build_index(TITLED[:1], tmp_path / "index", text_column=["title", "text"], **chosen)
-    result = nd.dedup(TITLED[1:], text_column=["title", "text"], against=index)
-    assert result.kept == [3]
-    assert result.explain(2, 1).match
+    assert nd.dedup(TITLED[1:], against=TITLED[:1], **chosen).kept == [3]
+    index = nd.build_index(TITLED[:1], tmp_path / "index", **chosen)
+    again = nd.dedup(TITLED[1:], text_column="title,text", against=index)
+    assert again.kept == [3]
+    assert again.explain(2, 1).match
 
 
 def test_missing_columns_and_columns_without_text_are_refused(tmp_path: Path) -> None:

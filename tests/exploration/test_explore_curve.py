@@ -19,7 +19,7 @@ from neardup.exploration.curve import Point, ThresholdSearch
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
 from neardup.search.matches import Matches
-from neardup.search.thresholds import levels_of
+from neardup.search.thresholds import count_at_thresholds
 
 MEASURES = ("jaccard", "overlap", "dice", "cosine", "containment")
 
@@ -67,7 +67,7 @@ def figures(point: Point) -> tuple[int | None, ...]:
     return point.pairs, point.dropped, point.families, point.largest_family
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 1 << 30),
     features=st.sampled_from(["words:1", "words:3:multiset", "qgrams:3"]),
@@ -104,60 +104,18 @@ def test_each_point_equals_a_plain_computation(
     thresholds=st.sets(st.fractions(Fraction(1, 60), 1, max_denominator=60), min_size=1, max_size=150),
     near=st.booleans(),
 )
-def test_the_level_of_a_pair_is_exact(
+def test_pairs_are_counted_exactly_at_each_threshold(
     counts: list[tuple[int, int, int]], measure: str, thresholds: set[Fraction], near: bool
 ) -> None:
     if near:  # thresholds that pairs reach exactly, and ones that are hardly higher
-        for o, a, b in counts[:20]:
-            exact = Fraction(o, a + b - o)
-            thresholds |= {exact, min(exact + Fraction(1, 10**9), Fraction(1))}
+        exact = {Fraction(o, a + b - o) for o, a, b in counts[:20]}
+        thresholds |= exact | {min(one + Fraction(1, 10**9), Fraction(1)) for one in exact}
     ascending = sorted(thresholds)
-    reached = [[naive.reaches(measure, o, a, b, t) for t in ascending] for o, a, b in counts]
-    joined = [place for place, row in enumerate(reached) if row[0]]
-    array = np.array([counts[place] for place in joined], np.int64).reshape(-1, 3)
+    joined = [row for row in counts if naive.reaches(measure, *row, ascending[0])]
     left = np.arange(len(joined), dtype=np.int64)
-    matches = Matches(np.arange(2 * len(joined) + 1), left, left + len(joined), array)
-    levels = levels_of(matches, measure, np.arange(2 * len(joined) + 1), ascending)
-    assert levels.level.tolist() == [sum(reached[place]) - 1 for place in joined]
-    assert levels.pairs().tolist() == [sum(reached[place][k] for place in joined) for k in range(len(ascending))]
-
-
-@given(seed=st.integers(0, 1 << 30), data=st.data())
-def test_figures_of_some_documents_equal_those_of_their_own_graph(seed: int, data: st.DataObject) -> None:
-    """More thresholds than bits of a word, documents in any keep order, some of them equal, some left out."""
-    drawn = random.Random(seed)
-    count, thresholds = drawn.randrange(1, 30), drawn.choice([1, 3, 64, 65, 150])
-    groups = [drawn.randrange(count) for _ in range(count)]
-    first = [groups.index(group) if drawn.random() < 0.95 else -1 for group in groups]
-    representative = [d if place < 0 or first[place] < 0 else place for d, place in enumerate(first)]
-    representative = [-1 if first[d] < 0 else place for d, place in enumerate(representative)]
-    nodes = [d for d in range(count) if representative[d] == d]
-    edges = {(i, j): drawn.randrange(thresholds) for i in nodes for j in nodes if i < j and drawn.random() < 0.2}
-    order = drawn.sample(range(count), count)
-    chosen = [drawn.random() < 0.7 for _ in range(count)]
-    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
-    reached = np.array([edges[i, j] + 1 for i, j in sorted(edges)], np.int64)
-    counts = np.column_stack([reached, np.full((len(reached), 2), thresholds)])
-    matches = Matches(np.array(representative), pairs[:, 0], pairs[:, 1], counts)
-    fractions = [Fraction(k + 1, thresholds) for k in range(thresholds)]
-    levels = levels_of(matches, "overlap", np.array(order), fractions)
-    mask = data.draw(st.sampled_from([None, np.array(chosen)]))
-    found = levels.figures(mask)
-    members = [d for d in range(count) if mask is None or chosen[d]]
-    for k in {0, thresholds // 2, thresholds - 1}:
-        there = {
-            (i, j): 1.0
-            for i in members
-            for j in members
-            if i < j and representative[i] >= 0 and representative[j] >= 0
-            for a, b in [sorted((representative[i], representative[j]))]
-            if a == b or edges.get((a, b), -1) >= k
-        }
-        families = naive.families(count, there)
-        assert found.pairs[k] == len(there)
-        assert found.dropped[k] == len(naive.keepers(count, there, [d for d in order if d in members]))
-        assert found.families[k] == len(families)
-        assert found.largest_family[k] == max(map(len, families), default=0)
+    matches = Matches(np.arange(2 * len(joined)), left, left + len(joined), np.array(joined, np.int64).reshape(-1, 3))
+    found = count_at_thresholds(matches, measure, np.arange(2 * len(joined)), ascending)
+    assert found.pairs.tolist() == [sum(naive.reaches(measure, *row, t) for row in joined) for t in ascending]
 
 
 @settings(max_examples=15)

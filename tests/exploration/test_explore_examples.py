@@ -56,6 +56,7 @@ def sample_pairs(rows: Sequence[Row]) -> PairArrays:
 def test_each_cutoff_has_examples_from_its_band() -> None:
     drawn = random.Random(2)
     texts = [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(60)]
+    drawn = random.Random(4)
     ends = {tuple(sorted(drawn.sample(range(60), 2))) for _ in range(400)}
     rows = [(left, right, 0.04 + 0.96 * drawn.random() ** 2) for left, right in sorted(ends)]
     corpus, pairs = corpus_of(texts), sample_pairs(rows)
@@ -91,7 +92,8 @@ def test_examples_are_spread_over_families_lengths_and_sources(tmp_path: Path) -
     with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
         _, survey = draw_sample(corpus, sample=2000)
         reader = DocumentReader(corpus, survey.names)
-        (found,) = choose_examples(sample_pairs(crowd + others), survey, reader, family=family, cutoffs=(0.5,), count=4)
+        bands = choose_examples(sample_pairs(crowd + others), survey, reader, family=family, count=4)
+    found = next(band for band in bands if band.cutoff == 0.5)
     said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}
     assert {(a, b) for a, b, _ in others} <= said
     assert len(said) == 4

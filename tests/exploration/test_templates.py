@@ -116,9 +116,11 @@ def test_templates_are_found_in_all_scripts(frame: str, fillers: Sequence[str]) 
 
 
 def test_accents_and_common_words_do_not_open_a_slot() -> None:
-    spelled = ("إنفاذًا للأمر", "انفاذا للأمر", "إنفاذا للأمر", "أنفاذا للأمر", "إنفاذاً للأمر")
+    spelled = ("café", "cafe", "çafe", "cäfe", "cafë")
     frame = "بدأت المديرية العامة للجوازات العمل في جميع المراكز بعد الإجازة {} الكريم بتمديد الفترة حتى نهاية الشهر"
     assert find_pattern([frame.format(one) for one in spelled]) is None
+    # Without the words that most texts fill in, they say three things.
+    assert find_pattern([frame.format(one) for one in ("x y", "x", "y", "x y z", "x w", "y w")]) is None
     assert find_pattern([frame.format(f"للأمر رقم {one}") for one in range(5)]) is not None
 
 

@@ -21,6 +21,7 @@ from neardup.features.reading import gather_statistics
 from neardup.features.signatures import Signer, closest_prime, is_prime
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
+from neardup.kernels.sketches import linear_minima
 from neardup.recipe import Recipe
 
 VOCABULARY = [f"w{i}" for i in range(12)]
@@ -66,6 +67,15 @@ def check_shared(block: Block, signatures: Sequence[Sequence[object]]) -> None:
         for j in range(i):
             equal = sum(x == y for x, y in zip(signatures[i], signatures[j], strict=False))
             assert len(set(found[i]) & set(found[j])) == (equal if found[i] and found[j] else 0)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9), st.integers(1, 2**31 - 1), st.integers(0, 2**62))
+@example([102], 103, 0)  # the product by the rounded inverse is below 1
+def test_linear_minima_equal_their_twin(features: list[int], p: int, salt: int) -> None:
+    a, b, out = [salt % p, 1 % p, p - 1], [(salt // 7) % p, 1 % p, p - 1], np.empty((1, 3), np.int64)
+    heads = np.array([0, len(features)])
+    linear_minima(np.array(features, np.uint64), heads, np.array(a), np.array(b), p, out)
+    assert out[0].tolist() == [min((f * x + g) % p for x in features) for f, g in zip(a, b, strict=True)]
 
 
 @given(TEXTS, st.sampled_from(["sketch:25", "sketch:3", "sketch:1"]), st.integers(0, 2**32 - 1))

@@ -1,11 +1,10 @@
-"""Sketches compared with naive twins in Python integers, and their estimates with the theory."""
+"""Sketches compared with naive twins in Python integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,87 +12,37 @@ from naive_sketches import MASK, naive_minhash, naive_simhash
 
 from neardup.errors import InputError, RecipeError
 from neardup.features.sketches import MinHash, SimHash, item_id
-from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash
+from neardup.kernels.sketches import EMPTY
 
 WORDS = st.one_of(st.integers(0, MASK), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
-DOCUMENTS = st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=5)
 
 
-def flat(documents: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    heads = np.cumsum([0, *map(len, documents)]).astype(np.int64)
-    return np.array([x for document in documents for x in document], np.uint64), heads
+def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
+    sketch = MinHash(num_perm, seed=seed)
+    sketch.update(things)
+    return sketch
 
 
-def sketched(documents: Sequence[Sequence[int]], slots: int, seed: int = 1) -> npt.NDArray[np.uint64]:
-    out = np.empty((len(documents), slots), np.uint64)
-    minhash(*flat(documents), np.uint64(seed), out)
-    return out
-
-
-@given(DOCUMENTS, st.integers(1, 20), st.integers(0, MASK))
-def test_minhash_equals_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
-    expected = [naive_minhash(document, slots, seed) for document in documents]
-    assert sketched(documents, slots, seed).tolist() == expected
-
-
-@given(st.lists(WORDS, max_size=60), st.lists(WORDS, max_size=60), st.integers(1, 200))
-def test_the_slotwise_minimum_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
-    of_a, of_b, union = sketched([a, b, a + b], slots)
-    assert np.array_equal(np.minimum(of_a, of_b), union)
-    minhash_update(flat([b])[0], of_a, np.uint64(1))
-    assert np.array_equal(of_a, union)
+@given(st.lists(WORDS, max_size=30), st.lists(WORDS, max_size=30), st.integers(1, 60), st.integers(0, MASK))
+def test_sketches_equal_their_twins_and_survive_merging_and_bytes(
+    features: list[int], others: list[int], num_perm: int, seed: int
+) -> None:
+    sketch, other = (minhash_of(*items, num_perm=num_perm, seed=seed) for items in (features, others))
+    assert sketch.hashvalues.tolist() == naive_minhash(features, num_perm, seed)
+    assert sketch | other == minhash_of(*features, *others, num_perm=num_perm, seed=seed)
+    assert MinHash.from_bytes(sketch.to_bytes()) == sketch
+    one = SimHash.of(features)
+    assert one.value == naive_simhash(features, [1] * len(features))
+    near = SimHash(one.value ^ 0b10011)
+    assert (one.distance(near), one.similarity(near)) == (3, 61 / 64)
+    assert one.near(near) > one.near(near, 2)
 
 
 def test_the_largest_sketch_fills_all_slots() -> None:
-    of_one, of_many = sketched([[7], list(range(50_000))], 4096)
+    of_one, of_many = minhash_of(7, num_perm=4096).hashvalues, minhash_of(*range(50_000), num_perm=4096).hashvalues
     assert EMPTY not in of_one.tolist()
     assert (of_one >> np.uint64(48)).max() > 4096
     assert (of_many >> np.uint64(48)).max() < 10
-
-
-def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
-    """The Jaccard similarity of two sets, and its estimates with many seeds or sets."""
-    common = round(share * size)
-    union = 2 * size - common
-    rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
-    heads = np.arange(trials + 1) * size
-    a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
-    minhash(rows[:, :size].ravel(), heads, np.uint64(3), a)
-    minhash(rows[:, union - size :].ravel(), heads, np.uint64(3), b)
-    return common / union, (a == b).mean(axis=1)
-
-
-@pytest.mark.parametrize(("size", "trials", "slots", "share"), [(50, 2000, 128, 0.9), (1000, 200, 100, 0.2)])
-def test_estimates_are_unbiased_with_the_theoretical_error(size: int, trials: int, slots: int, share: float) -> None:
-    jaccard, found = estimates(size, share, slots, trials)
-    theory = jaccard * (1 - jaccard) / slots
-    assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
-    assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
-    if size <= 50:  # the slots of a round are drawn without replacement, as it were
-        assert found.var() < 0.65 * theory
-
-
-@given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
-def test_linear_minima_equal_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
-    a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
-    out = np.empty((len(documents), len(a)), np.int64)
-    linear_minima(*flat(documents), np.array(a), np.array(b), p, out)
-    expected = [
-        [min(((f * x + g) % p for x in document), default=p) for f, g in zip(a, b, strict=True)]
-        for document in documents
-    ]
-    assert out.tolist() == expected
-
-
-@given(DOCUMENTS, st.data())
-def test_simhash_equals_its_twin(documents: list[list[int]], data: st.DataObject) -> None:
-    weights = [[data.draw(st.integers(0, 5)) for _ in document] for document in documents]
-    features, heads = flat(documents)
-    out = np.empty(len(documents), np.uint64)
-    simhash(features, np.empty(0, np.int64), heads, out)
-    assert out.tolist() == [naive_simhash(document, [1] * len(document)) for document in documents]
-    simhash(features, np.array([w for some in weights for w in some], np.int64), heads, out)
-    assert out.tolist() == [naive_simhash(*pair) for pair in zip(documents, weights, strict=True)]
 
 
 @pytest.mark.parametrize("size", [7, 8, 255, 256, 513])
@@ -101,12 +50,6 @@ def test_simhash_is_correct_at_block_boundaries(size: int) -> None:
     features = [x**3 for x in range(size)]
     assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)
     assert int(SimHash.of([5] * size)) == naive_simhash([5], [1])
-
-
-def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
-    sketch = MinHash(num_perm, seed=seed)
-    sketch.update(things)
-    return sketch
 
 
 def test_items_are_text_bytes_and_integers() -> None:
@@ -162,22 +105,6 @@ def test_minhashes_can_be_updated_merged_and_compared() -> None:
 def test_wrong_numbers_and_items_are_refused(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
-
-
-@given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MASK))
-def test_bytes_give_the_same_sketch_back(features: list[int], num_perm: int, seed: int) -> None:
-    sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
-    back = MinHash.from_bytes(sketch.to_bytes())
-    assert back == sketch
-    one = SimHash.of(features)
-    assert SimHash(int(one)) == one
-    other = SimHash(one.value ^ 0b10011)
-    assert (one.distance(other), one.similarity(other), one.near(other), one.near(other, 2)) == (
-        3,
-        61 / 64,
-        True,
-        False,
-    )
 
 
 def test_the_bytes_of_a_sketch_never_change() -> None:

@@ -67,6 +67,9 @@ def test_large_counts_are_right_on_average_and_can_be_added() -> None:
     add_counts(total, table_of([[7]] * 3_000))
     assert _SIZES[total[7]] == pytest.approx(8_000, rel=0.5)
     assert total[features] == 0
+    just_inexact = table_of([[7]] * 100)
+    add_counts(just_inexact, just_inexact.copy())
+    assert _SIZES[just_inexact[7]] == pytest.approx(200, rel=0.06)
     full = np.full(4, 255, np.uint8)
     add_counts(full, full.copy())
     assert full.tolist() == [255] * 4

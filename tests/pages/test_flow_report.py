@@ -10,17 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from classifiers import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.pages.builder import ReportContext, ReportSources, build_report
 from neardup.pages.diff import ShownDocument
-from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
-from neardup.pages.report_charts import build_charts
-from neardup.pages.report_page import report_page
+from neardup.pages.report import FLOW, Report, ReportContext, ReportLimits, ReportSources, build_report
+from neardup.pages.report_page import build_charts, report_page
 from neardup.pages.sweep import SweepResult, sweep_thresholds
-from neardup.pages.verdicts import ELSEWHERE, NO_TIME, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import COPY, ELSEWHERE, KEPT, NEAR, NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of
 from neardup.stream.document import Document
@@ -193,8 +190,7 @@ class Replayed:
     def verdicts_of(self, recipe: Recipe) -> list[Any]:
         own = self.settings
         options: dict[str, Any] = {"window": own.window, "window_by": own.window_by, "against": own.against}
-        chosen = None if own.classifier else recipe
-        with Index(chosen, classifier=own.classifier, now=latest_time, **options) as index:
+        with Index(recipe, now=latest_time, **options) as index:
             return [index.add(Document(item.id, item.text, utc(item.time))) for item in self.items]
 
     def dropped_at(self, threshold: float) -> list[bool]:
@@ -214,7 +210,7 @@ class Replayed:
             exact=exact,
             equal=exact,
         )
-        criterion, everything = criterion_of(self.settings.recipe, self.settings.classifier), self.settings.against
+        criterion, everything = criterion_of(self.settings.recipe), self.settings.against
         watched = np.arange(len(flow))
         return sweep_thresholds(flow, criterion, known, watched=watched, everything=everything == "everything")
 
@@ -252,13 +248,3 @@ def test_without_relaxed_pairs_only_stricter_thresholds_are_counted(
         assert dropped == sum(v.is_duplicate and v.similarity >= threshold for v in replayed.verdicts)
     if against == "everything":
         assert sweep.dropped[sweep.thresholds.index(0.8)] == sum(replayed.dropped_at(0.8))
-
-
-def test_a_sweep_of_a_classifier_goes_by_its_probability() -> None:
-    classifier = make_classifier(candidate_rule="jaccard(words:1) >= 0.2")
-    drawn = [(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))]
-    replayed = Replayed(drawn, ReplaySettings(classifier.recipe, "12h", classifier=classifier))
-    sweep = replayed.sweep(0.2).sweep
-    assert (sweep.threshold_name, sweep.is_exact) == ("probability", True)
-    assert sweep.dropped[sweep.own_index] == sum(verdict.is_duplicate for verdict in replayed.verdicts)
-    assert sweep.dropped[0] >= sweep.dropped[-1]

@@ -11,29 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from page_markup import Markup
 
+from neardup.pages import html as parts
 from neardup.pages import numbers
 from neardup.pages.charts import COLOURS, log_count_axis
-from neardup.pages.html import (
-    Chart,
-    bar,
-    clip,
-    closing,
-    command,
-    escape,
-    excerpt,
-    facts,
-    figures,
-    fold,
-    join_html,
-    legend,
-    notes,
-    opening,
-    search_field,
-    section,
-    table,
-    text,
-    tiles,
-)
 from neardup.pages.page import page
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)> &lt;"
@@ -43,7 +23,7 @@ anything = st.text(st.characters(exclude_categories=()) | st.sampled_from("<>&\"
 
 @given(anything)
 def test_an_escaped_text_can_be_written_and_is_read_again(value: str) -> None:
-    found = escape(value)
+    found = parts.escape(value)
     found.encode("utf-8")
     assert not set(found) & set("<>\"'")
     read = html.unescape(found)
@@ -62,21 +42,21 @@ def test_an_escaped_text_can_be_written_and_is_read_again(value: str) -> None:
 
 def test_every_part_escapes_its_texts() -> None:
     for part in (
-        text(HOSTILE),
-        opening(HOSTILE, HOSTILE),
-        closing(HOSTILE),
-        command(HOSTILE),
-        bar(0.5, HOSTILE),
-        join_html([HOSTILE, HOSTILE], HOSTILE),
-        table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, search_texts=[HOSTILE]),
-        facts({HOSTILE: HOSTILE}),
-        tiles([(HOSTILE, HOSTILE, HOSTILE)]),
-        notes([HOSTILE], title=HOSTILE),
-        section("key", HOSTILE, HOSTILE, intro=HOSTILE),
-        figures([Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
-        legend([HOSTILE], [HOSTILE], label=HOSTILE),
-        fold(HOSTILE, HOSTILE, search_text=HOSTILE),
-        search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
+        parts.text(HOSTILE),
+        parts.opening(HOSTILE, HOSTILE),
+        parts.closing(HOSTILE),
+        parts.command(HOSTILE),
+        parts.bar(0.5, HOSTILE),
+        parts.join_html([HOSTILE, HOSTILE], HOSTILE),
+        parts.table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, search_texts=[HOSTILE]),
+        parts.facts({HOSTILE: HOSTILE}),
+        parts.tiles([(HOSTILE, HOSTILE, HOSTILE)]),
+        parts.notes([HOSTILE], title=HOSTILE),
+        parts.section("key", HOSTILE, HOSTILE, intro=HOSTILE),
+        parts.figures([parts.Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
+        parts.legend([HOSTILE], [HOSTILE], label=HOSTILE),
+        parts.fold(HOSTILE, HOSTILE, search_text=HOSTILE),
+        parts.search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
     ):
         found = Markup(part)
         assert not {"script", "img"} & {tag for tag, _ in found.elements}
@@ -88,7 +68,7 @@ def test_every_part_escapes_its_texts() -> None:
 
 
 def test_commands_do_not_break_inside_options() -> None:
-    found = command("neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'")
+    found = parts.command("neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'")
     assert re.findall('<span class="option">([^<]*)</span>', found) == ["--keep-order", "-o"]
 
 
@@ -132,7 +112,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=12).map("".join), st.integers(0, 900))
 def test_an_excerpt_shows_or_counts_every_character(whole: str, most: int) -> None:
-    shown = excerpt(whole, most)
+    shown = parts.excerpt(whole, most)
     hidden = sum(int(number.replace(",", "")) for number in NOTE.findall(shown))
     left = html.unescape(NOTE.sub("", shown))
     assert len(left) + hidden == len(whole)
@@ -151,8 +131,8 @@ def test_an_excerpt_shows_or_counts_every_character(whole: str, most: int) -> No
     ],
 )
 def test_ordinary_texts_stay_whole(kept: str) -> None:
-    assert html.unescape(excerpt(kept, 10_000)) == kept
-    assert clip(kept, 10_000) == " ".join(kept.split())
+    assert html.unescape(parts.excerpt(kept, 10_000)) == kept
+    assert parts.clip(kept, 10_000) == " ".join(kept.split())
 
 
 @given(st.floats(0, 9e14))

@@ -14,8 +14,8 @@ from sentences import says
 from threshold_recipes import MARGINS, TEXTS, dedup, with_threshold
 
 from neardup.errors import RecipeError
-from neardup.pages.batch_report import known_pairs, run_verdicts
 from neardup.pages.report import BINS, bin_similarities
+from neardup.pages.run_report import known_pairs, run_verdicts
 from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe

@@ -59,7 +59,7 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
     assert why.similarity == (1.0 if left == right else classifier.probability(np.array([g]))[0])
     if left == right:
         assert step.evidence.score is None
-        assert says(why.reason, "equal texts", "no classifier is asked")
+        assert says(why.reason, "equal texts", "no classifier judges")
     else:
         assert step.evidence.score == g
         sign = ">=" if step.passed else "<"

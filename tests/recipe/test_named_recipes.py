@@ -7,7 +7,6 @@ import json
 from collections import defaultdict
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
 import naive_features
 import numpy as np
@@ -20,13 +19,15 @@ from sentences import says
 import neardup as nd
 from neardup.errors import RecipeError
 from neardup.features import reading
-from neardup.recipe import Recipe, load_recipe, names
+from neardup.recipe import Recipe, load_recipe, names, parse
 
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
 
-def test_named_recipes_differ() -> None:
-    assert len({load_recipe(name).fingerprint for name in names()}) == len(names())
+def test_named_recipes_differ_and_can_be_saved() -> None:
+    recipes = [load_recipe(name) for name in names()]
+    assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
+    assert [parse(recipe.to_toml(), "saved") for recipe in recipes] == recipes
 
 
 @cache
@@ -72,18 +73,6 @@ def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.Monkey
         assert again.kept == result.kept
         assert again.duplicates().equals(result.duplicates())
         assert again.summary["fingerprint"] == summary["fingerprint"]
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_recipe_can_be_saved_and_explained(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(load_recipe(name).to_toml())
-    texts = newswire()[:60]
-    result = nd.dedup(texts, recipe=str(file))
-    assert pairs_of(result) == pairs_of(nd.dedup(texts, recipe=name))
-    assert load_recipe(name).measure in load_recipe(name).in_words()
-    for pair in list(result.pairs)[:3]:
-        assert result.explain(pair.left, pair.right).match
 
 
 def answer(texts: list[str], name: str) -> nd.Result | str:
@@ -138,56 +127,32 @@ def test_ddd_is_half_exact_by_content() -> None:
     assert (0, 1, 1.0) in pairs_of(result)
 
 
-shared = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not CORNELL.is_dir(), reason="the corpora are not in ../shared/data beside the project"),
-]
+needs_cornell = pytest.mark.skipif(not CORNELL.is_dir(), reason="the corpora are not in ../shared/data")
 
 
-class TestCornell:
-    """The hundred documents of the course, by its program and by its exact twin."""
+@pytest.mark.shared
+@needs_cornell
+def test_the_program_of_the_course_finds_its_ten_pairs() -> None:
+    result = nd.dedup_files(CORNELL / "docs", recipe="cornell")
+    found = {frozenset((p.left, p.right)): p.similarity for p in result.pairs}
+    with open(CORNELL / "pairs.csv", encoding="utf-8", newline="") as file:
+        ten = {frozenset((row["id1"], row["id2"])): float(row["exact_jaccard3"]) for row in csv.DictReader(file)}
+    assert len(ten) == 10
+    assert found.keys() == ten.keys()
+    for pair, similarity in found.items():
+        assert Fraction(similarity).limit_denominator(100).denominator in (1, 5, 25)
+        # Four standard deviations of 25 draws.
+        assert abs(similarity - ten[pair]) <= 4 * (ten[pair] * (1 - ten[pair]) / 25) ** 0.5
+    assert len(result.dropped) == 10
 
-    pytestmark = shared
 
-    @staticmethod
-    def ten() -> dict[frozenset[str], float]:
-        with open(CORNELL / "pairs.csv", encoding="utf-8", newline="") as file:
-            return {frozenset((row["id1"], row["id2"])): float(row["exact_jaccard3"]) for row in csv.DictReader(file)}
-
-    @pytest.mark.parametrize("seed", [1, 2012])
-    def test_the_program_finds_its_ten_pairs(self, seed: int) -> None:
-        result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
-        found = {frozenset((p.left, p.right)): p.similarity for p in result.pairs}
-        ten = self.ten()
-        assert len(ten) == 10
-        assert found.keys() == ten.keys()
-        for pair, similarity in found.items():
-            assert Fraction(similarity).limit_denominator(100).denominator in (1, 5, 25)
-            # Four standard deviations of 25 draws.
-            assert abs(similarity - ten[pair]) <= 4 * (ten[pair] * (1 - ten[pair]) / 25) ** 0.5
-        assert len(result.dropped) == 10
-
-    def test_estimates_of_many_seeds_are_near_the_exact_value(self) -> None:
-        sums: dict[frozenset[str], float] = defaultdict(float)
-        for seed in range(1, 21):
-            result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
-            for p in result.pairs:
-                sums[frozenset((p.left, p.right))] += p.similarity / 20
-        for pair, exact in self.ten().items():
-            assert abs(sums[pair] - exact) <= 4 * (exact * (1 - exact) / 500) ** 0.5 + 0.01
-
-    def test_the_exact_recipe_finds_the_same_pairs_with_exact_values(self) -> None:
-        exact = Recipe(normalize="strip", features="words:3", measure="jaccard", threshold=0.5)
-        result = nd.dedup_files(CORNELL / "docs", recipe=exact)
-        found = {frozenset((p.left, p.right)): round(p.similarity, 6) for p in result.pairs if p.similarity > 0.5}
-        assert found == self.ten()
-
-    def test_the_exact_recipe_has_the_value_of_every_pair(self) -> None:
-        low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
-        found = {
-            frozenset((p.left, p.right)): f"{p.similarity:.6f}"
-            for p in nd.dedup_files(CORNELL / "docs", recipe=low).pairs
-        }
-        with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
-            expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
-        assert found == {pair: value for pair, value in expected.items() if float(value) > 0}
+@pytest.mark.shared
+@needs_cornell
+def test_the_exact_recipe_has_the_value_of_every_pair_of_the_course() -> None:
+    low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
+    found = {
+        frozenset((p.left, p.right)): f"{p.similarity:.6f}" for p in nd.dedup_files(CORNELL / "docs", recipe=low).pairs
+    }
+    with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
+        expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
+    assert found == {pair: value for pair, value in expected.items() if float(value) > 0}

@@ -147,5 +147,3 @@ def test_features_and_weights_decide_if_digests_are_equal(
     with FeatureStore() as store:
         store.add(block)
         assert set_representatives(store).tolist() == expected
-        excluded = np.arange(len(sets)) == len(sets) - 1
-        assert set_representatives(store, excluded).tolist() == [*expected[:-1], -1]

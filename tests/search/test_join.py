@@ -25,8 +25,8 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, parse_threshold, rule, similarities
 from neardup.runtime import Memory
 from neardup.search import join as join_module
-from neardup.search.join import self_join
-from neardup.search.matches import Matches
+from neardup.search.join import JoinRequest, self_join
+from neardup.search.matches import Matches, set_representatives
 
 ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
@@ -44,9 +44,8 @@ def joined(
         for begin in range(0, len(texts), split):
             part = pa.array(texts[begin : begin + split], pa.large_string())
             store.add(extract_features(part, recipe, allocate=store.allocate))
-        return self_join(
-            store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads, **choices
-        )
+        request = JoinRequest(set_representatives(store), **choices)
+        return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), request, threads=threads)
 
 
 def rows_of(found: Matches, recipe: Recipe) -> PairsByPlace:
@@ -220,7 +219,7 @@ def test_keys_that_are_equal_by_chance_rule_nothing_out(seed: int, threshold: fl
         stored = store.allocate(len(features))
         stored[:] = features
         store.add(Block(stored, sizes, digests, digests, sizes, np.empty(0, np.int64)))
-        found = self_join(store, rule(name, threshold, 0.0))
+        found = self_join(store, rule(name, threshold, 0.0), JoinRequest(set_representatives(store)))
     grams = [frozenset((feature,) for feature in one) for one in sets]
     expected = naive.all_pairs(grams, name, exact_fraction(threshold, "threshold"))
     assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == sorted(expected)

@@ -90,15 +90,13 @@ def check(
     k: int,
     *,
     weighted: bool,
-    excluded: frozenset[int] = frozenset(),
     threads: int = 1,
 ) -> None:
-    mask = np.array([d in excluded for d in range(len(documents))], np.bool_)
     vectors = vectors_of(documents, weighted=weighted)
-    found = nearest(vectors, measure, np.array(queries), k, excluded=mask, threads=threads)
+    found = nearest(vectors, measure, np.array(queries), k, threads=threads)
     expected = []
     for q in queries:
-        others = [d for d in range(len(documents)) if d != q and not {d, q} & excluded]
+        others = [d for d in range(len(documents)) if d != q]
         ranking = naive_ranking(documents, documents[q], others, measure, weighted=weighted)
         expected += [(q, d, counts) for d, counts in ranking[:k]]
     assert rows_of(found) == expected
@@ -120,7 +118,6 @@ def test_nearest_is_what_comparing_all_gives(documents: list[Document], data: st
         data.draw(st.lists(places, unique=True)),
         data.draw(st.integers(1, len(documents) + 2)),
         weighted=weighted,
-        excluded=data.draw(st.frozensets(places, max_size=4)),
         threads=data.draw(st.sampled_from([1, 2])),
     )
 
@@ -160,20 +157,16 @@ def test_pieces_of_queries_change_nothing(threads: int, monkeypatch: pytest.Monk
     values=st.lists(st.one_of(st.none(), st.integers(0, 7), st.integers(0, 2**64 - 1)), min_size=1, max_size=30),
     k=st.integers(1, 32),
     threads=st.sampled_from([1, 2]),
-    excluded=st.frozensets(st.integers(0, 29), max_size=3),
 )
-def test_nearest_values_are_those_of_all_compared(
-    values: list[int | None], k: int, threads: int, excluded: frozenset[int]
-) -> None:
+def test_nearest_values_are_those_of_all_compared(values: list[int | None], k: int, threads: int) -> None:
     heads = np.cumsum([0, *(value is not None for value in values)]).astype(np.int64)
     vectors = Vectors(heads, np.array([v for v in values if v is not None], np.uint64), NO_WEIGHTS)
-    mask = np.array([d in excluded for d in range(len(values))], np.bool_)
-    found = nearest(vectors, "hamming", np.arange(len(values)), k, excluded=mask, threads=threads)
+    found = nearest(vectors, "hamming", np.arange(len(values)), k, threads=threads)
     expected = []
     for q, value in enumerate(values):
-        if value is None or q in excluded:
+        if value is None:
             continue
-        others = [(d, v) for d, v in enumerate(values) if v is not None and d not in excluded and d != q]
+        others = [(d, v) for d, v in enumerate(values) if v is not None and d != q]
         common = sorted((-(64 - (value ^ v).bit_count()), d) for d, v in others)
         expected += [(q, d, (-less, 64, 64)) for less, d in common[:k]]
     assert rows_of(found) == expected
@@ -201,10 +194,8 @@ def test_a_new_document_matches_what_comparing_all_gives(
         bound = MEASURES[measure].bound(threshold, 1)
         return MEASURES[measure].reaches(*counts, bound) and MEASURES["jaccard"].reaches(*counts, floor)
 
-    excluded = data.draw(st.frozensets(st.integers(0, 24), max_size=3))
-    mask = np.array([d in excluded for d in range(len(documents))], np.bool_)
-    found = matching_documents(vectors, features, weights, measure, threshold, jaccard_floor=floor, excluded=mask)
-    assert matches_of(found) == [(d, counts) for d, counts in ranking if reaches(counts) and d not in excluded]
+    found = matching_documents(vectors, features, weights, measure, threshold, jaccard_floor=floor)
+    assert matches_of(found) == [(d, counts) for d, counts in ranking if reaches(counts)]
     k = data.draw(st.integers(1, 30))
     assert matches_of(closest_documents(vectors, features, weights, measure, k)) == ranking[:k]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
-import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 import pytest
@@ -108,41 +105,21 @@ def test_a_missing_service_is_reported() -> None:
         client.add(nd.Document("a", FOX))
 
 
-class Moody(http.server.BaseHTTPRequestHandler):
-    """Answers with prepared replies."""
-
-    replies: ClassVar[list[tuple[int, dict[str, str], Any]]] = []
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        status, headers, content = self.replies.pop(0)
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in (headers | {"Content-Length": str(len(body))}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *anything: object) -> None:
-        """Log nothing."""
-
-
-def test_a_client_retries_while_the_service_is_busy() -> None:
+def test_a_client_retries_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    replies: list[httpx.Response] = []
+    monkeypatch.setattr(httpx.Client, "request", lambda *_, **__: replies.pop(0))
     verdict = {"kind": "original", "of": None, "similarity": None, "time": 1.0, "flag": "", "counts": None}
     answer = {"documents": [{"id": "a", "status": 201, "verdict": verdict | {"score": None, "measures": []}}]}
-    busy = (429, {"Retry-After": "0"}, {"detail": "busy"})
-    with http.server.HTTPServer(("127.0.0.1", 0), Moody) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with nd.Client(f"http://127.0.0.1:{server.server_port}") as client:
-            Moody.replies = [busy, busy, (200, {}, answer)]
-            assert client.add(nd.Document("a", FOX)).kind == "original"
-            Moody.replies = [busy] * 10
-            with pytest.raises(NeardupError, match="busy"):
+    busy = httpx.Response(429, headers={"Retry-After": "0"}, json={"detail": "busy"})
+    refusals: list[tuple[list[httpx.Response], type[NeardupError], str]] = [
+        ([busy] * 6, NeardupError, "busy"),
+        ([httpx.Response(503, json={"detail": "the disk is full"})], StoreError, "disk is full"),
+        ([httpx.Response(418, content=b"teapot")], InputError, "418 without a sentence"),
+    ]
+    with nd.Client("http://news.example") as client:
+        replies += [busy, busy, httpx.Response(200, json=answer)]
+        assert client.add(nd.Document("a", FOX)).kind == "original"
+        for replies[:], error, sentence in refusals:
+            with pytest.raises(error, match=sentence):
                 client.add(nd.Document("a", FOX))
-            Moody.replies = [(503, {}, {"detail": "the disk is full"})]
-            with pytest.raises(StoreError, match="disk is full"):
-                client.add(nd.Document("a", FOX))
-            Moody.replies = [(418, {}, b"teapot")]
-            with pytest.raises(InputError, match="418 without a sentence"):
-                client.add(nd.Document("a", FOX))
-        server.shutdown()
+            assert replies == []

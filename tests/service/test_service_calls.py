@@ -59,17 +59,14 @@ def test_the_same_id_and_text_again_gives_the_stored_verdict(client: httpx.Clien
     assert [row[:2] for row in verdicts(reply)] == [("b", 409), ("c", 201), ("c", 200), ("c", 409)]
 
 
-def test_a_check_enters_nothing(client: httpx.Client) -> None:
+def test_a_check_enters_nothing_and_an_invalid_document_is_refused_alone(client: httpx.Client) -> None:
     enter(client, document("a"))
     reply = enter(client, document("b", EDITED), document("b", EDITED), document("a", OTHER), mode="check")
     assert verdicts(reply) == [("b", 200, "near", "a"), ("b", 200, "near", "a"), ("a", 200, "original", None)]
     assert client.get(MAIN).json()["documents"] == 1
-
-
-def test_an_invalid_document_is_refused_alone(client: httpx.Client) -> None:
-    reply = enter(client, document("a"), document("b", OTHER, timestamp="yesterday"))
-    assert [one["status"] for one in reply.json()["documents"]] == [201, 422]
-    assert "yesterday" in reply.json()["documents"][1]["detail"]
+    items = enter(client, document("c", OTHER), document("b", OTHER, timestamp="yesterday")).json()["documents"]
+    assert [one["status"] for one in items] == [201, 422]
+    assert "yesterday" in items[1]["detail"]
     problem(enter(client, document("b", OTHER, timestamp="yesterday")), 422, "yesterday")
 
 
@@ -166,7 +163,7 @@ def test_query_explain_and_pairs_answer_about_texts(client: httpx.Client) -> Non
 def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> None:
     """Explain and pairs agree with enter on documents that differ only in title or time."""
     learned = make_classifier("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
-    with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
+    with served(tmp_path, options=IndexOptions(classifier=learned), classifiers=str(tmp_path)) as client:
         documents = [
             document("a", FOX, title="A fox runs", timestamp="2026-01-01T08:00"),
             document("b", EDITED, title="A fox runs", timestamp="2026-01-01T08:01"),
@@ -181,6 +178,10 @@ def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> N
             for side in sides:
                 explanation = client.post("/v1/explain", json={"left": {"id": "a"}, "right": side}).json()
                 assert explanation["match"] is (one["id"] == "b")
+        # Callers must not read other files of the server.
+        for name in ("../x", str(tmp_path / "x"), ".x"):
+            reply = client.put("/v1/indexes/other", json={"classifier": name})
+            problem(reply, 422, "not the name of a file in the folder")
 
 
 def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
@@ -190,6 +191,7 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
     assert reply.json()["window"] == "168h"
     assert client.put("/v1/indexes/wire", json=options).status_code == 200
     problem(client.put("/v1/indexes/wire", json={"recipe": "ddd"}), 409, "already exists")
+    problem(client.put("/v1/indexes/wire", json=options | {"against": "originals"}), 409, "with against 'everything'")
     client.post("/v1/indexes/wire/documents", json={"documents": [document("a")]}).raise_for_status()
     assert verdicts(enter(client, document("b", FOX))) == [("b", 201, "original", None)]
     assert {one["name"] for one in client.get("/info").json()["indexes"]} == {"main", "wire"}
@@ -250,21 +252,24 @@ def test_many_callers_get_the_verdicts_of_one_index(tmp_path: Path) -> None:
     ]
 
 
-def test_unknown_query_parameters_are_refused(client: httpx.Client) -> None:
-    for call, query, sentence in (
-        ("stopped", "limt=3", "'limt' is not known; this call takes cursor, evidence, limit and"),
-        ("stopped", "limit=0", "limit is '0'; give 1 or more"),
-        ("", "limit=3", "'limit' is not known; this call takes none"),
-    ):
-        problem(client.get(f"{MAIN}/{call}".rstrip("/"), params=query), 422, sentence)
-    for parameters, sentence in (
-        ({"mod": "check"}, "'mod' is not known; this call takes evidence and mode"),
-        ({"mode": "chek"}, "mode is 'chek', which is not known; give 'enter' or 'check'"),
-    ):
-        problem(enter(client, document("a"), **parameters), 422, sentence)
-    assert client.get(MAIN).json()["documents"] == 0
+@pytest.mark.parametrize(
+    ("method", "call", "query", "sentence"),
+    [
+        ("GET", "/stopped", "limt=3", "'limt' is not known; this call takes cursor, evidence, limit and"),
+        ("GET", "/stopped", "limit=0", "limit is '0'; give 1 or more"),
+        ("GET", "", "limit=3", "'limit' is not known; this call takes none"),
+        ("POST", "/documents", "mod=check", "'mod' is not known; this call takes evidence and mode"),
+        ("POST", "/documents", "mode=chek", "mode is 'chek', which is not known; give 'enter' or 'check'"),
+    ],
+)
+def test_unknown_query_parameters_are_refused(
+    shared: httpx.Client, method: str, call: str, query: str, sentence: str
+) -> None:
+    body = {"documents": [document("refused")]} if method == "POST" else None
+    problem(shared.request(method, f"{MAIN}{call}?{query}", json=body), 422, sentence)
+    problem(shared.get(f"{DOCUMENTS}/refused"), 404)
     # Probes add parameters to bypass caches.
-    assert client.get("/readyz?now=1").is_success
+    assert shared.get("/readyz?now=1").is_success
 
 
 def test_metrics_count_verdicts_and_requests(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
     path.write_text(f"# the CMS\nwrite {WRITE}\n\n  read   {READ}\n")
     found = Tokens.of_file(str(path))
     assert [found.rights(token) for token in (WRITE, READ, f"{WRITE[1:]}x", "\ud800")] == ["write", "read", "", ""]
+    assert Tokens((WRITE,), (WRITE,)).rights(WRITE) == "write"
     for content, sentence in (
         ("", "holds no token"),
         ("write short", "shorter than 16 characters"),

@@ -16,7 +16,7 @@ from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, measure, rule, similarities
-from neardup.search.engines import find_pairs
+from neardup.search.engines import PairSearch
 from neardup.spark import features, search
 
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
@@ -25,16 +25,8 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 def in_memory(texts: list[str], recipe: Recipe) -> tuple[dict[int, int], dict[tuple[int, int], Any]]:
     with FeatureStore() as store:
         store.add(extract_features(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
-        found = find_pairs(
-            store,
-            recipe,
-            None,
-            threads=1,
-            excluded=np.zeros(len(texts), np.bool_),
-            keep_order=np.arange(len(texts)),
-            max_pairs=None,
-            progress=lambda done, total: None,
-        )
+        find = PairSearch(store=store, statistics=None, keep_order=np.arange(len(texts)), threads=1)
+        found = find(recipe, None, lambda done, total: None)
     representatives = {d: int(r) for d, r in enumerate(found.representative) if r >= 0}
     similar = similarities(recipe.measure, found.counts)
     pairs = zip(found.left.tolist(), found.right.tolist(), strict=True)

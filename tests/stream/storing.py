@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neardup.stream.document import Verdict
+from neardup.stream.document import FLAGS, Verdict
 from neardup.stream.store import Store, StoredDocument, StoreIdentity
 
 IDENTITY = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
-FLAGS = ("late", "ahead", "future", "undecidable")
 
 
 def open_store(path: Path, **changes: Any) -> Store:

@@ -33,7 +33,7 @@ from streaming import (
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
-from neardup.stream import second_step
+from neardup.stream import window_step
 from neardup.stream.document import FLAGS
 
 
@@ -116,7 +116,7 @@ def test_an_index_gives_the_verdicts_of_its_twin(
         contextlib.ExitStack() as opened,
     ):
         choices |= {"path": Path(folder, "news.db")} if durable else {}
-        patch.setattr(second_step, "MAX_DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered"))
+        patch.setattr(window_step, "MAX_DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered"))
         small_epochs(patch, data.draw(st.sampled_from([0, 1, 8]), "least size of a set with signatures"))
         index, twin = index_and_twin(recipe, **choices)
         opened.callback(lambda: index.close())

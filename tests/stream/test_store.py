@@ -16,14 +16,14 @@ import stop_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sentences import says
-from storing import FLAGS, Twin, open_store, stored_document
+from storing import Twin, open_store, stored_document
 from streaming import examples
 
 import neardup as nd
 from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
 from neardup.stream import store as store_module
-from neardup.stream.document import Verdict
+from neardup.stream.document import FLAGS, Verdict
 from neardup.stream.store import Store, StoredDocument, StoreReader, request_release
 from neardup.text import stop_words as lists
 

@@ -64,7 +64,7 @@ EXAMPLES = {
     "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
 }
 #: The modules of commands that share one.
-_MODULES = {"stopped": "store", "release": "store", "report": "store", "mcp": "serve"}
+_MODULES = {"pairs": "dedup", "stopped": "store", "release": "store", "report": "store", "mcp": "serve"}
 
 
 @cache

@@ -21,9 +21,10 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
 )
-from neardup.cli.outputs import check_outputs, ending_check
 from neardup.cli.screen import (
     add_row,
+    check_outputs,
+    ending_check,
     format_figure,
     make_table,
     print_json,

@@ -19,9 +19,9 @@ from neardup.cli.options import (
     TitleColumn,
     resolve_content,
 )
-from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.screen import (
     add_row,
+    check_outputs,
     format_figure,
     make_table,
     print_json,
@@ -29,6 +29,7 @@ from neardup.cli.screen import (
     printable_line,
     reading_progress,
     typed_command,
+    written_files,
 )
 from neardup.errors import RecipeError
 from neardup.pages.numbers import format_count

@@ -9,15 +9,16 @@ import typer
 
 from neardup.cli.command import option, output_option, with_options
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads
-from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.screen import (
     EXIT_CODE,
+    check_outputs,
     print_json,
     print_message,
     print_rejected_records,
     print_summary,
     reading_progress,
     typed_command,
+    written_files,
 )
 from neardup.errors import InputError
 from neardup.pages.numbers import format_count, format_size

@@ -1,9 +1,11 @@
-"""``neardup dedup``: remove the near-duplicates of a corpus."""
+"""``neardup dedup``: remove the near-duplicates of a corpus; ``neardup pairs``: list every pair."""
 
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,17 +24,94 @@ from neardup.cli.options import (
     RecipeOptions,
     ReportOptions,
     RunOptions,
+    TimeColumn,
+    find_index,
 )
-from neardup.cli.outputs import check_outputs, write_json, written_files
-from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_outside_domain
-from neardup.cli.screen import describe_lsh, print_json, print_summary
+from neardup.cli.screen import (
+    check_outputs,
+    describe_cut,
+    describe_lsh,
+    print_json,
+    print_message,
+    print_rows,
+    print_summary,
+    reading_progress,
+    stage_names,
+    write_json,
+    written_files,
+)
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
+    from neardup.documents import Corpus
     from neardup.features.reading import Progress
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import IndexWriter
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
+    from neardup.spark.engine import Engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOptions, RecipeOptions):
+    """What documents are compared by, how they are read, and where the search runs."""
+
+    @contextmanager
+    def run(
+        self,
+        corpus: Corpus,
+        recipe: Recipe,
+        index: DiskIndex | None,
+        engine: Engine | None,
+        *,
+        write: bool,
+        pairs_per_document: float | None = None,
+        margin: float | None = None,
+        **memory_options: Any,
+    ) -> Iterator[tuple[Result, Progress | None]]:
+        """Give the result of a recipe on a corpus, from Spark if there is such an engine, and the progress bar.
+
+        ``index`` is the reference, if it is one; ``write`` says whether documents are written inside the block; the
+        other parameters are those of ``pipeline.run``.
+        """
+        if engine is not None:
+            from neardup.spark.engine import run_on_spark
+
+            with (
+                reading_progress(corpus, recipe, kernels=None) as progress,
+                run_on_spark(
+                    corpus,
+                    recipe,
+                    engine,
+                    progress=progress,
+                    records=corpus.quarantine is not None,
+                    pairs_per_document=pairs_per_document,
+                    index=index,
+                ) as result,
+            ):
+                yield result, progress
+            return
+        from neardup.pipeline.pipeline import run
+
+        stages = stage_names(recipe, margin=margin is not None, write=write)
+        kernels = () if index is None else ("prefixes.match_ranks", "prefixes.find_partners")
+        with reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress:
+            if index is not None:
+                # Pairs beyond the threshold may be of any document.
+                everything = margin is not None
+                index.set_as_reference(corpus, all_documents=everything, threads=self.threads, progress=progress)
+            result = run(
+                corpus,
+                recipe,
+                progress=progress,
+                pairs_per_document=pairs_per_document,
+                margin=margin,
+                **self.limits,
+                **memory_options,
+            )
+            yield result, progress
 
 
 def _parse_pairs_per_document(text: str | float) -> float:
@@ -46,11 +125,7 @@ def _parse_pairs_per_document(text: str | float) -> float:
 @with_options
 def dedup(
     inputs: Inputs,
-    recipe_options: RecipeOptions,
-    classifier_options: CorpusClassifierOptions,
-    read_options: ReadOptions,
-    run_options: RunOptions,
-    engine_options: EngineOptions,
+    options: SearchOptions,
     report_options: ReportOptions,
     output: Annotated[
         str | None,
@@ -118,11 +193,12 @@ def dedup(
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     has_report = report_options.report is not None
-    times_used = keep in ("newest", "oldest") or classifier_options.classifier is None or has_report
-    classifier = classifier_options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
+    times_used = keep in ("newest", "oldest") or options.classifier is None or has_report
+    classifier = options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
     index = find_index(against)
-    recipe = recipe_options.resolve(classifier, index, keep=keep)
-    reference = IndexReference(index, add=add, dry_run=dry_run)
+    recipe = options.resolve(classifier, index, keep=keep)
+    if add:
+        _check_addition(index, dry_run=dry_run)
     if time_column is not None and classifier is None and recipe.keep not in ("newest", "oldest") and not has_report:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
@@ -130,20 +206,26 @@ def dedup(
     from neardup.keep.order import order_column, parse_preference
 
     preferred = parse_preference(prefer)
-    engine = engine_options.spark_engine(recipe, run_options.threads)
+    engine = options.spark_engine(recipe, options.threads)
     tables = {
         "-o": output,
         "--duplicates": duplicates,
-        "--quarantine": read_options.quarantine,
+        "--quarantine": options.quarantine,
         "--summary": summary,
     }
     outputs = ({} if dry_run else tables) | {"--report": report_options.report}
     check_outputs([*inputs, *(against or ())], outputs, force=force)
 
     with ExitStack() as stack:
-        stack.enter_context(reference)
+        writer: IndexWriter | None = None
+        if add and index is not None:
+            from neardup.index.writer import open_writer
+
+            writer = stack.enter_context(open_writer(index.path))
+            # Another writer may have changed the index in the meantime.
+            index = find_index(against)
         corpus = stack.enter_context(
-            read_options.open(
+            options.open(
                 inputs,
                 order_column=order_column(recipe, time_column),
                 write=not dry_run,
@@ -153,13 +235,11 @@ def dedup(
         if output is not None and not dry_run:
             corpus.check_folder(output)
         result, progress = stack.enter_context(
-            run_recipe(
+            options.run(
                 corpus,
                 recipe,
-                reference,
+                index,
                 engine,
-                run_options,
-                keep_rejected=read_options.quarantine is not None and not dry_run,
                 write=not dry_run,
                 classifier=classifier,
                 pairs_per_document=None if math.isinf(pairs_per_document) else pairs_per_document,
@@ -168,23 +248,40 @@ def dedup(
                 prefer=preferred,
             )
         )
-        reference.add_kept(corpus, result, run_options.threads, progress)
+        if writer is not None:
+            writer.add(corpus, keep=result.kept_rows, threads=options.threads, progress=progress)
         with written_files() as written:
             if not dry_run:
                 prefix = annotate_prefix if annotate else None
                 _write(result, output or "", prefix, duplicates, summary, written, force=force, progress=progress)
             if report_options.report is not None:
-                page_options = report_options.page_options(
-                    title_column=classifier_options.title_column, time_column=time_column
-                )
+                page_options = report_options.page_options(title_column=options.title_column, time_column=time_column)
                 result.report(report_options.report, force=force, **page_options)
-            reference.commit()
+            # Last of all, so that a killed run can be repeated.
+            _commit(writer, index)
     if as_json:
         print_json(result.summary)
     names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
     places = ({} if dry_run else {"kept": output}) | names
-    _print_summary(result.summary, recipe, places, run_options.memory)
-    warn_if_outside_domain(classifier, result.summary)
+    _print_summary(result.summary, recipe, places, options.memory)
+    _warn_if_outside_domain(classifier, result.summary)
+
+
+def _check_addition(index: DiskIndex | None, *, dry_run: bool) -> None:
+    if index is None:
+        raise RecipeError("--add needs an index as reference: name one with --against INDEX, or leave --add out")
+    if dry_run:
+        raise OutputError("--add writes to the index, and --dry-run writes nothing: leave out one of the two")
+
+
+def _commit(writer: IndexWriter | None, index: DiskIndex | None) -> None:
+    """Make the documents that were added to an index count, if there is one to add to."""
+    if writer is None or index is None:
+        return
+    writer.commit()
+    total = writer.manifest.documents
+    added = format_count(total - len(index), "document")
+    print_message(f"{added} added to {index.path}, which now has {format_count(total, 'document')}")
 
 
 def _write(
@@ -273,7 +370,7 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
         "little text": _describe_undecidable(summary["undecidable"], values),
         "search": describe_lsh(summary["search"]),
-        "classifier": describe_classifier(summary),
+        "classifier": _describe_classifier(summary),
         "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
         + (f"; peak memory {format_size(peak)}{_describe_excess(peak, memory)}" if peak else ""),
@@ -288,3 +385,80 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         f"{format_count(summary['documents'], 'document')}: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     )
     print_summary(heading, rows)
+
+
+def _describe_classifier(summary: Mapping[str, Any]) -> str:
+    """Return the classifier of a summary with its cut and counts; empty if there was none."""
+    if "classifier" not in summary:
+        return ""
+    details = summary["classifier"]
+    cut = describe_cut(*(details[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
+    outside = ""
+    if details["outside"] is not None and details["candidates"]:
+        outside = f", {details['outside'] / details['candidates']:.0%} are unlike its training"
+    return f"{cut}; {details['passed']:,} of {format_count(details['candidates'], 'candidate')} pass{outside}"
+
+
+def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str, Any]) -> None:
+    """Print that the documents of a run are unlike a classifier's training, if the run went on nevertheless."""
+    details = summary.get("classifier")
+    if classifier is None or details is None or details["outside"] is None:
+        return
+    from neardup.classifier.domain import DomainCounts
+
+    if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
+        print_message(f"{complaint}; its training figures do not hold here")
+
+
+@with_options
+def pairs(
+    inputs: Inputs,
+    options: SearchOptions,
+    output: Annotated[
+        str | None,
+        output_option(
+            "A table of left, right and similarity, in the format of the name; with a classifier also score and "
+            "evidence; - for stdout."
+        ),
+    ] = None,
+    print_pairs: Annotated[bool, switch("--print", "Print the pairs on stdout, separated by tabs.")] = False,
+    against: Against = None,
+    time_column: TimeColumn = None,
+    force: Force = False,
+    as_json: Annotated[bool, switch("--json", "Print the pairs on stdout as JSON lines.")] = False,
+) -> None:
+    """List every pair at or above the threshold.
+
+    With --against, pairs with reference documents are listed, too; the column right_from says where right is from.
+    """
+    file = None if output == "-" else output
+    to_stdout = output == "-" or print_pairs or as_json
+    if file is None and not to_stdout:
+        raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
+    classifier = options.load_for_corpus(time_column)
+    index = find_index(against)
+    recipe = options.resolve(classifier, index).changed(keep="first")
+    engine = options.spark_engine(recipe, options.threads)
+    check_outputs([*inputs, *(against or ())], {"-o": file, "--quarantine": options.quarantine}, force=force)
+
+    from neardup.documents import open_writer
+
+    with options.open(inputs, against=against if index is None else None) as corpus:
+        with options.run(corpus, recipe, index, engine, write=False, classifier=classifier) as (result, _):
+            if file is not None:
+                with open_writer(file, result.pairs.schema(), force) as writer:
+                    for table in result.pairs.chunks():
+                        writer.write(table)
+        if to_stdout:
+            with written_files(file):
+                print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
+    place = f", written to {file}" if file is not None else ""
+    documents = format_count(result.summary["documents"], "document")
+    if against:
+        documents += f", and with {result.summary['reference']['documents']:,} of the reference"
+    print_message(f"{format_count(len(result.pairs), 'pair')} among {documents}{place}")
+    if lsh := describe_lsh(result.summary["search"]):
+        print_message(lsh)
+    if classifier is not None:
+        print_message(f"classifier {_describe_classifier(result.summary)}")
+    _warn_if_outside_domain(classifier, result.summary)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from neardup.cli.command import argument, refuse_ignored, with_options
 from neardup.cli.options import CorpusClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn
-from neardup.cli.running import describe_cut
 from neardup.cli.screen import (
     add_row,
     announce_compilation,
+    describe_cut,
     make_table,
     print_corpus_notes,
     print_json,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import option, refuse_ignored, switch, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, Labeller, ReadOptions, RunOptions, resolve_content
-from neardup.cli.outputs import check_nothing, check_outputs, ending_check
 from neardup.cli.screen import (
     add_row,
+    check_nothing,
+    check_outputs,
+    ending_check,
     make_table,
     print_corpus_notes,
     print_json,

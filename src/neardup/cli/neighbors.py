@@ -5,10 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 from neardup.cli.command import option, output_option, switch, with_options
-from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOptions, refuse_read_options
-from neardup.cli.outputs import check_outputs, written_files
-from neardup.cli.running import find_index
-from neardup.cli.screen import print_message, print_rows, reading_progress
+from neardup.cli.options import (
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    find_index,
+    refuse_read_options,
+)
+from neardup.cli.screen import (
+    check_outputs,
+    print_message,
+    print_rows,
+    reading_progress,
+    written_files,
+)
 from neardup.pages.numbers import format_count
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
 from operator import getitem
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
-    from neardup.pages.batch_report import ReportSettings
+    from neardup.pages.run_report import ReportSettings
     from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 
@@ -270,9 +270,9 @@ class CorpusClassifierOptions(FlowClassifierOptions):
 class LabelColumnOptions:
     """How a table of labels is read."""
 
-    label_column: Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)] = (
-        None
-    )
+    label_column: Annotated[
+        str | None, option("NAME", "Column of the labels, by default label, answer or level.", LABELS)
+    ] = None
     positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
     ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
 
@@ -290,7 +290,7 @@ class LabelOptions(LabelColumnOptions):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How documents are read."""
 
@@ -357,6 +357,27 @@ def refuse_read_options() -> None:
     refuse_ignored(names, "is for reading files, and the input is an index: leave it out")
 
 
+def find_index(names: Sequence[str] | None) -> DiskIndex | None:
+    """Return the index among the names of a reference or an input; None if they are files.
+
+    Raises ``NeardupError`` if it is damaged, or not alone.
+    """
+    if not names:
+        return None
+    from neardup.index.manifest import is_index
+
+    indexes = [name for name in names if is_index(name)]
+    if not indexes:
+        return None
+    if len(names) > 1:
+        raise RecipeError(
+            f"{indexes[0]} is an index, which must be given alone: leave out the others, or add them to it"
+        )
+    from neardup.index.index import DiskIndex
+
+    return DiskIndex(indexes[0])
+
+
 class Limits(TypedDict):
     """The parameters of ``pipeline.run`` that ``RunOptions`` sets."""
 
@@ -367,7 +388,7 @@ class Limits(TypedDict):
 Threads = Annotated[int | None, option("NUMBER", "Threads; all processors by default.", RUNNING, min=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Threads and memory of a run."""
 
@@ -388,7 +409,7 @@ class RunOptions:
         return {"threads": self.threads, "memory": self.memory}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """The engine of a run: this process or Spark."""
 

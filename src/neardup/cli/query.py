@@ -16,11 +16,15 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     decode_text,
+    find_index,
     refuse_read_options,
 )
-from neardup.cli.outputs import check_outputs
-from neardup.cli.running import find_index
-from neardup.cli.screen import print_message, print_rows, reading_progress
+from neardup.cli.screen import (
+    check_outputs,
+    print_message,
+    print_rows,
+    reading_progress,
+)
 from neardup.errors import InputError
 from neardup.pages.numbers import format_count
 

@@ -19,13 +19,15 @@ from neardup.cli.options import (
     ReportOptions,
     WindowOptions,
 )
-from neardup.cli.outputs import check_nothing, check_outputs, written_files
 from neardup.cli.screen import (
     announce_compilation,
+    check_nothing,
+    check_outputs,
     print_corpus_notes,
     print_rejected_records,
     print_summary,
     progress_bar,
+    written_files,
 )
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size

@@ -121,7 +121,8 @@ def release(
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index, read_stored_recipe
-    from neardup.stream.store import Lock, StoreReader, request_release
+    from neardup.stream.lock import Lock
+    from neardup.stream.store import StoreReader, request_release
     from neardup.watch.release import release as release_item
 
     person = by or getpass.getuser()

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from neardup.cli.command import LABELS, option, output_option, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
-from neardup.cli.outputs import check_local_file, check_outputs, write_json, written_files
-from neardup.cli.running import FIGURES_OF_A_CUT
 from neardup.cli.screen import (
+    FIGURES_OF_A_CUT,
     add_row,
+    check_local_file,
+    check_outputs,
     format_figure,
     make_table,
     print_json,
     print_message,
     printable_line,
     reading_progress,
+    write_json,
+    written_files,
 )
 from neardup.pages.numbers import format_count
 

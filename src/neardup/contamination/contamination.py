@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.contamination.items import Items, Passages, make_passages, read_items
-from neardup.documents import Batch, Corpus
+from neardup.contamination.passages import Items, Passages, make_passages, read_items
+from neardup.documents import Corpus
 from neardup.errors import RecipeError, option, quoted
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels.contamination import find_contained_sets, find_grams
@@ -28,18 +28,16 @@ Integers = npt.NDArray[np.int64]
 _MARGIN, _EXCERPT, _EXCERPT_RATIO = 100, 4_000, 2
 
 #: The columns of the table of spans; offsets count characters (code points) of the original texts.
+_STRING, _COUNT = pa.large_string(), pa.int64()
 SPANS = pa.schema(
-    [
-        ("item", pa.large_string()),
-        ("column", pa.large_string()),
-        ("document", pa.large_string()),
-        ("containment", pa.float64()),
-        ("item_start", pa.int64()),
-        ("item_end", pa.int64()),
-        ("document_start", pa.int64()),
-        ("document_end", pa.int64()),
-        ("words", pa.int64()),
-    ]
+    dict.fromkeys(("item", "column", "document"), _STRING)
+    | {"containment": pa.float64()}
+    | dict.fromkeys(("item_start", "item_end", "document_start", "document_end", "words"), _COUNT)
+)
+#: The columns of the table of items.
+_ITEMS = pa.schema(
+    {"item": _STRING, "column": _STRING, "words": _COUNT, "containment": pa.float64()}
+    | {"contaminated": pa.bool_(), "document": _STRING}
 )
 
 
@@ -55,31 +53,16 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """A training text that contains at least the required share of a passage.
+    """A training text that contains at least the required share of a passage."""
 
-    Attributes
-    ----------
-    passage : int
-        The number of the passage.
-    document : object
-        The id of the training text, or its row number.
-    shared, grams : int
-        Number of distinct grams of the passage in the training text, and in all.
-    spans : list of Span
-        In the order of the training text.
-    excerpt : str
-        The training text from a little before the first span to a little after the last one.
-    is_whole : bool
-        Whether the excerpt is the whole training text.
-    """
-
-    passage: int
-    document: Any
+    passage: int  #: the number of the passage
+    document: Any  #: the id of the training text, or its row number
+    #: Number of distinct grams of the passage in the training text, and in all.
     shared: int
     grams: int
-    spans: list[Span]
-    excerpt: str
-    is_whole: bool
+    spans: list[Span]  #: in the order of the training text
+    excerpt: str  #: the training text from a little before the first span to a little after the last one
+    is_whole: bool  #: whether the excerpt is the whole training text
 
     @property
     def containment(self) -> float:
@@ -196,23 +179,12 @@ class Contamination:
                 "contaminated": found is not None,
                 "document": None if found is None else str(found.document),
             }
-        empty_row = {"words": None, "containment": None, "contaminated": None, "document": None}
-        schema = pa.schema(
-            [
-                ("item", pa.large_string()),
-                ("column", pa.large_string()),
-                ("words", pa.int64()),
-                ("containment", pa.float64()),
-                ("contaminated", pa.bool_()),
-                ("document", pa.large_string()),
-            ]
-        )
         table_rows = [
-            {"item": str(name), "column": column, **rows.get((at, place), empty_row)}
+            {"item": str(name), "column": column, **rows.get((at, place), {})}
             for at, name in enumerate(items.names)
             for place, column in enumerate(items.columns)
         ]
-        return pa.Table.from_pylist(table_rows, schema)
+        return pa.Table.from_pylist(table_rows, _ITEMS)
 
     def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
         """Return whether each raw row of the training texts was read and contains no item: bool[rows]."""
@@ -314,16 +286,11 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
         consumed += batch.bytes_read
         if progress is not None:
             progress("read", consumed, corpus.total_bytes)
-        yield from _batch_pieces(batch)
-
-
-def _batch_pieces(batch: Batch) -> Iterator[_Piece]:
-    at = 0
-    for texts in text_pieces(batch):
-        end = at + len(texts)
-        names = batch.rows[at:end] if batch.ids is None else batch.ids[at:end]
-        yield _Piece(texts, names, batch.rows[at:end])
-        at = end
+        at = 0
+        for texts in text_pieces(batch):
+            rows = batch.rows[at : at + len(texts)]
+            yield _Piece(texts, rows if batch.ids is None else batch.ids[at : at + len(texts)], rows)
+            at += len(texts)
 
 
 def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> _PieceFindings:

@@ -41,23 +41,8 @@ def write_page(
 ) -> None:
     """Write the page of a contamination check.
 
-    Parameters
-    ----------
-    found : Contamination
-        The result.
-    output : str
-        Path of the page.
-    force : bool
-        Whether an existing file may be replaced.
-    fail_over : float, optional
-        The largest allowed share of contaminated items.
-    typed : str
-        The command, quoted for a shell; empty from Python.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written there.
+    ``force``: whether an existing file may be replaced; ``fail_over``: the largest allowed share of contaminated items;
+    ``typed``: the command, quoted for a shell, empty from Python. Raises ``OutputError`` if it cannot be written there.
     """
     check_place(output, (), force, remote=True)
     content = contamination_page(found, fail_over=fail_over, typed=typed)

@@ -37,7 +37,7 @@ def copy_kept(
     masked: Sequence[MaskedSource],
     output: str,
     text: str,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object],
     added: pa.Table | None = None,
     threads: int = 1,
 ) -> CopyReport:
@@ -95,7 +95,7 @@ def _copy_lines(
     sources: list[LineSource],
     masks: list[np.ndarray],
     output: str,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object],
     added: pa.Table | None,
 ) -> CopyReport:
     rows = 0
@@ -107,8 +107,7 @@ def _copy_lines(
             for count, data in read_ahead(source.lines(mask)):
                 file.write(data if added is None else _with_fields(data, added.slice(rows, count)))
                 rows += count
-                if progress is not None:
-                    progress(count)
+                progress(count)
         size = file.tell()
     return CopyReport(rows, size)
 
@@ -125,17 +124,13 @@ def _copy_tables(
     masked: Sequence[MaskedSource],
     output: str,
     text: str,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object],
     added: pa.Table | None,
     threads: int,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
-    added_fields = [] if added is None else list(added.schema)
-    output_schema, codec = (
-        pa.schema([*schema, *added_fields], schema.metadata),
-        _codec([source for source, _ in masked]),
-    )
-    with Writer(output, output_schema, text, codec, threads) as writer:
+    output_schema = pa.schema([*schema, *([] if added is None else added.schema)], schema.metadata)
+    with Writer(output, output_schema, text, _codec([source for source, _ in masked]), threads) as writer:
         for source, mask in masked:
             for table in read_ahead(source.tables(mask, schema)):
                 if added is not None:
@@ -143,8 +138,7 @@ def _copy_tables(
                     for name in rows.column_names:
                         table = table.append_column(rows.schema.field(name), rows[name])
                 writer.write(table)
-                if progress is not None:
-                    progress(table.num_rows)
+                progress(table.num_rows)
     return CopyReport(writer.rows, writer.size)
 
 
@@ -194,7 +188,7 @@ def _copy_files(
     masked: Sequence[MaskedSource],
     output: str,
     text: str,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object],
     added: pa.Table | None,
     threads: int,
 ) -> CopyReport:
@@ -208,8 +202,7 @@ def _copy_files(
                 for file in (source.files[row] for row in np.flatnonzero(mask).tolist()):
                     size += _copy_file(file, os.path.join(folder, _output_path(file)))
                     rows += 1
-                    if progress is not None:
-                        progress(1)
+                    progress(1)
                 continue
             target = os.path.join(folder, _output_path(source.file))
             os.makedirs(os.path.dirname(target), exist_ok=True)

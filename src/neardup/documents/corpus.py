@@ -150,6 +150,8 @@ class Corpus:
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
+    quarantine : str or None
+        The file of rejected records.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
     omitted_count : int
@@ -176,7 +178,7 @@ class Corpus:
         self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
         self.sources = sources
         self.read_options, self._inputs, self._strict = options, list(inputs), strict
-        self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
+        self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
         self.omitted_count = 0
@@ -248,10 +250,9 @@ class Corpus:
         def batches() -> Iterator[Batch]:
             row = 0
             for source in self.sources:
-                with closing(source.chunks(options)) as chunks:
-                    for chunk in chunks:
-                        yield split_chunk(chunk, options, row, id_prefix(source))[0]
-                        row += chunk.row_count
+                for batch, _, rows in split_chunks(source, options, row):
+                    yield batch
+                    row += rows
 
         yield from read_ahead(merged_batches(batches()))
         if self.reference is not None and not input_only:
@@ -276,7 +277,7 @@ class Corpus:
 
     def _begin_scan(self) -> None:
         self._rejections.close(commit=False)
-        self._rejections = Rejections(self._rejected_path, self._strict)
+        self._rejections = Rejections(self.quarantine, self._strict)
         self._bounds, self.raw_rows, self.torn_files = [0], 0, []
         self._document_count = 0
 
@@ -307,16 +308,13 @@ class Corpus:
     def _batches(self) -> Iterator[Batch]:
         for source in self.sources:
             first, row, damage = self._bounds[-1], self._bounds[-1], list[RecordFault]()
-            with closing(source.chunks(self.read_options)) as chunks:
-                for chunk in chunks:
-                    batch, faults = split_chunk(chunk, self.read_options, row, id_prefix(source))
-                    faults = [replace(fault, row=fault.row + row - first) for fault in faults]
-                    for fault in faults:
-                        self._rejections.add(source, fault)
-                    damage += [fault for fault in faults if fault.reason in TORN]
-                    row += chunk.row_count
-                    self._document_count += len(batch.texts)
-                    yield batch
+            for batch, faults, rows in split_chunks(source, self.read_options, first):
+                for fault in faults:
+                    self._rejections.add(source, fault)
+                damage += [fault for fault in faults if fault.reason in TORN]
+                row += rows
+                self._document_count += len(batch.texts)
+                yield batch
             self._finish_source(source, row - first, damage)
 
     def _finish_source(self, source: Source, rows: int, damage: Iterable[RecordFault]) -> None:
@@ -414,7 +412,8 @@ class Corpus:
                         f"the input already has a column {name!r}, which would be added: choose other names with "
                         f"{option('--annotate-prefix', 'prefix=')}"
                     )
-        return copy_kept(self._masked(keep), output, self.read_options.text, progress, added, threads)
+        report = progress or (lambda rows: None)
+        return copy_kept(self._masked(keep), output, self.read_options.text, report, added, threads)
 
     def check_folder(self, output: str) -> None:
         """Check, before the work, that an output folder can hold an output for each input."""
@@ -521,9 +520,19 @@ def _identity(file: InputFile) -> tuple[str, str]:
     return file.filesystem.type_name, os.path.realpath(file.path)
 
 
-def id_prefix(source: Source) -> str:
-    """Return the file name that may begin the ids of a source; empty for text files, whose ids are their names."""
-    return "" if isinstance(source, TextFiles) else source.file.name
+def split_chunks(source: Source, options: ReadOptions, first: int) -> Iterator[tuple[Batch, list[RecordFault], int]]:
+    """Yield the documents of each chunk of a source, its broken records, and its number of rows.
+
+    The rows of the documents count from ``first``, those of the broken records from the source's first.
+    """
+    row = 0
+    # Ids of text files are their names already.
+    prefix = "" if isinstance(source, TextFiles) else source.file.name
+    with closing(source.chunks(options)) as chunks:
+        for chunk in chunks:
+            batch, faults = split_chunk(chunk, options, first + row, prefix)
+            yield batch, [replace(fault, row=fault.row + row) for fault in faults], chunk.row_count
+            row += chunk.row_count
 
 
 #: The names of documents: the column of ids, row numbers, or file and column of ids.

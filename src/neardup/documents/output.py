@@ -277,15 +277,19 @@ def check_place(
     remote : bool
         Whether the output may be a URI.
     """
+    if is_uri(output) and not remote:
+        raise OutputError(f"{output} is a URI, but this output is a local file: name one, and copy it")
+    target = _resolved(output)
+    for name in [os.fspath(given) for given in inputs]:
+        source = _resolved(name)
+        if target == source:
+            raise OutputError(f"{output} is an input: write to another file")
+        if target.startswith(f"{source.rstrip('/')}/"):
+            raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     if is_uri(output):
-        if not remote:
-            raise OutputError(f"{output} is a URI, but this output is a local file: name one, and copy it")
-        _check_remote_place(output, [os.fspath(name) for name in inputs], force)
-        return
-    target = os.path.realpath(output)
-    for name in inputs:
-        _check_overlap(output, target, os.fspath(name))
-    _check_local_place(output, target, force)
+        _check_remote_place(output, force)
+    else:
+        _check_local_place(output, target, force)
 
 
 def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> None:
@@ -300,23 +304,13 @@ def _may_be_folder(output: str, inputs: list[str]) -> bool:
     return strip_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 
-def _check_overlap(output: str, target: str, name: str) -> None:
-    if name == "-" or "://" in name:
-        return
-    source = os.path.realpath(name)
-    if target == source:
-        raise OutputError(f"{output} is an input: write to another file")
-    if os.path.isdir(source) and target.startswith(source.rstrip("/") + "/"):
-        raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
+def _resolved(name: str) -> str:
+    """Return a path without links, or a URI without its query."""
+    return strip_query(name).rstrip("/") if is_uri(name) else os.path.realpath(name)
 
 
-def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
+def _check_remote_place(output: str, force: bool) -> None:
     """Check that a URI can be written, as far as its filesystem tells."""
-    for name in filter(is_uri, inputs):
-        if strip_query(output).rstrip("/") == strip_query(name).rstrip("/"):
-            raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(strip_query(name).rstrip("/") + "/"):
-            raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:
         bucket = place.partition("/")[0]
@@ -429,12 +423,10 @@ class Writer:
             self.discard()
 
 
-def open_writer(
-    output: str, schema: pa.Schema, force: bool = False, *, text: str | None = None, codec: str = "zstd"
-) -> Writer:
+def open_writer(output: str, schema: pa.Schema, force: bool = False) -> Writer:
     """Return a writer for tables, after ``check_output``; it leaves nothing behind when it fails or is discarded."""
     check_output(output, (), force)
-    return Writer(output, schema, text, codec)
+    return Writer(output, schema)
 
 
 def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:

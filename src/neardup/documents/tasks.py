@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from neardup.documents.columnar import ColumnarSource
-from neardup.documents.corpus import id_prefix, reopen_source
+from neardup.documents.corpus import reopen_source, split_chunks
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
-from neardup.documents.records import Batch, ReadOptions, RecordFault, Source, merged_batches, split_chunk
+from neardup.documents.records import Batch, ReadOptions, RecordFault, Source, merged_batches
 from neardup.documents.streams import BLOCK, Span
 from neardup.documents.textfiles import TextFiles
 
@@ -76,12 +75,10 @@ class TaskReader:
 
     def _valid(self) -> Iterator[Batch]:
         source = reopen_source(self._task.files, self._spool, self._task.span)
-        with closing(source.chunks(self._options)) as chunks:
-            for chunk in chunks:
-                batch, faults = split_chunk(chunk, self._options, self.rows, id_prefix(source))
-                self.faults += [replace(fault, row=fault.row + self.rows) for fault in faults]
-                self.rows += chunk.row_count
-                yield batch
+        for batch, faults, rows in split_chunks(source, self._options, 0):
+            self.faults += faults
+            self.rows += rows
+            yield batch
         if isinstance(source, LineSource):
             self.lines = source.line_feeds
 

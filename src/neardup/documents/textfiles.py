@@ -42,12 +42,7 @@ class TextFiles:
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the texts of several files per chunk."""
-        first = size = 0
-        for stop, file in enumerate(self.files, 1):
-            size += file.size
-            if size >= TARGET_BYTES or stop - first >= _MAX_FILES or stop == len(self.files):
-                yield _chunk_of(self.files[first:stop], options)
-                first, size = stop, 0
+        yield from (_chunk_of(part, options) for part in _parts(self.files))
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return the schema of id and text."""
@@ -56,24 +51,25 @@ class TextFiles:
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept files as rows of id and text."""
-        ids: list[str] = []
-        texts: list[str] = []
-        size = 0
-        for row in np.flatnonzero(keep).tolist():
-            content, _ = content_of(self.files[row])
-            size += len(content)
-            ids.append(id_of(self.files[row]))
-            texts.append(_in_utf8(self.files[row], content).decode(errors="replace"))
-            if size >= TARGET_BYTES:
-                yield fit_table(pa.table([ids, texts], schema=_SCHEMA), schema, self.file.name)
-                ids, texts, size = [], [], 0
-        if ids:
-            yield fit_table(pa.table([ids, texts], schema=_SCHEMA), schema, self.file.name)
+        files = [self.files[row] for row in np.flatnonzero(keep).tolist()]
+        for part in _parts(files):
+            texts = [_in_utf8(file, content_of(file)[0]).decode(errors="replace") for file in part]
+            yield fit_table(pa.table([list(map(id_of, part)), texts], schema=_SCHEMA), schema, self.file.name)
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept files one by one, their bytes unchanged."""
         for row in np.flatnonzero(keep).tolist():
             yield RawRecord(row, None, content_of(self.files[row])[0])
+
+
+def _parts(files: list[InputFile]) -> Iterator[list[InputFile]]:
+    """Yield files in parts of about ``TARGET_BYTES``."""
+    first = size = 0
+    for stop, file in enumerate(files, 1):
+        size += file.size
+        if size >= TARGET_BYTES or stop - first >= _MAX_FILES or stop == len(files):
+            yield files[first:stop]
+            first, size = stop, 0
 
 
 def _chunk_of(files: list[InputFile], options: ReadOptions) -> Chunk:

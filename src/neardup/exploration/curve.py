@@ -15,11 +15,11 @@ from neardup.pipeline.pipeline import collect_features
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
 from neardup.runtime import Clock
-from neardup.search.engines import PAIRS_PER_DOCUMENT, find_pairs, pair_limit
-from neardup.search.findings import Documents, Findings, assemble_findings
+from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, pair_limit
+from neardup.search.findings import Findings, assemble_findings
 from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
-from neardup.search.thresholds import levels_of
+from neardup.search.thresholds import count_at_thresholds
 
 #: The thresholds of a curve are multiples of the first, those of its table of the second.
 _STEP, _TABLE_STEP = Fraction(1, 100), Fraction(1, 20)
@@ -111,9 +111,16 @@ class ThresholdSearch:
     ) -> None:
         check_curve(recipe)
         self._corpus, self._recipe = corpus, recipe.changed(threshold=lowest)
-        self._threads, self._clock, self._progress = threads, clock, progress
+        self._clock = clock
         self._features = collect_features(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
         self._most_pairs = pair_limit(PAIRS_PER_DOCUMENT, len(self._features.names))
+        search = PairSearch(
+            store=self._features.store,
+            statistics=self._features.statistics,
+            keep_order=self._features.keep_order,
+            threads=threads,
+        )
+        self._find_pairs = partial(search, max_pairs=self._most_pairs, progress=partial(progress, "join"))
         with clock.stage("join"):
             self._matches = self._find_pairs(self._recipe, all_or_none=True)
 
@@ -138,9 +145,9 @@ class ThresholdSearch:
             multiples = (i * _STEP for i in range(1, int(1 / _STEP) + 1))
             thresholds = sorted({lowest, *(at for at in multiples if at > lowest)})
             with self._clock.stage("thresholds"):
-                figures = levels_of(
+                figures = count_at_thresholds(
                     self._matches, self._recipe.measure, self._features.keep_order, thresholds
-                ).figures()
+                )
             rows = zip(thresholds, *(column.tolist() for column in figures), strict=True)
             points = [
                 Point(threshold=float(at), pairs=pairs, dropped=dropped, families=families, largest_family=largest)
@@ -169,33 +176,15 @@ class ThresholdSearch:
                 matches = self._find_pairs(recipe, all_or_none=recipe.is_weighted)
             if recipe.is_weighted and not matches.complete:
                 return None, None
-        features, pairs = self._features, self._pair_table(matches, recipe)
-        documents = Documents(
-            features.names,
-            features.keep_order,
-            features.store.text_digests,
-            features.store.text_bytes,
-            features.present,
+        pairs = self._pair_table(matches, recipe)
+        found = assemble_findings(
+            self._corpus, recipe, self._features.documents, matches, pairs, classifier=None, margin=None
         )
-        found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.dropped_mask.sum()))
         if matches.complete:
             sizes = found.families.documents
             point = replace(point, pairs=len(pairs), families=len(sizes), largest_family=int(sizes.max(initial=0)))
         return found, point
-
-    def _find_pairs(self, recipe: Recipe, *, all_or_none: bool) -> Matches:
-        return find_pairs(
-            self._features.store,
-            recipe,
-            self._features.statistics,
-            threads=self._threads,
-            excluded=~self._features.present,
-            keep_order=self._features.keep_order,
-            max_pairs=self._most_pairs,
-            all_or_none=all_or_none,
-            progress=partial(self._progress, "join"),
-        )
 
     def _pair_table(self, matches: Matches, recipe: Recipe) -> Pairs:
         similarity = similarities(recipe.measure, matches.counts, matches.unit)

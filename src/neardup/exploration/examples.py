@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -120,7 +119,6 @@ def choose_examples(
     *,
     family: Integers,
     corpus_pairs: Pairs | None = None,
-    cutoffs: Sequence[float] = CUTOFFS,
     count: int = 3,
     seed: int = 0,
 ) -> tuple[Examples, ...]:
@@ -132,7 +130,7 @@ def choose_examples(
     ``pairs`` are those of the sample from below the lowest cutoff on, ``corpus_pairs`` those of the corpus by the same
     features and measure. ``family`` (int64[n]) is the family of each document, 0 for none.
     """
-    bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands(cutoffs)]
+    bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands()]
     candidates = [_spread_pairs(band.pairs, survey, family, _CANDIDATES_PER_EXAMPLE * count, seed) for band in bands]
     documents_to_read = [one[at] for band, at in zip(bands, candidates, strict=True) for one in band.pairs[:2]]
     reader.load(np.concatenate([np.zeros(0, np.int64), *documents_to_read]))
@@ -198,13 +196,13 @@ def _select_unlike(
     return [*chosen, *similar_passages][:count]
 
 
-def _cutoff_bands(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
+def _cutoff_bands() -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
     """Return each cutoff with its band and the wider one."""
-    middles = [(one + other) / 2 for one, other in pairwise(cutoffs)]
+    middles = [(one + other) / 2 for one, other in pairwise(CUTOFFS)]
     # The first band is symmetric, the last one ends below 1.
-    first = [2 * cutoffs[0] - middles[0]] if middles else [0.0]
+    first = 2 * CUTOFFS[0] - middles[0]
     found = []
-    for cutoff, low, high in zip(cutoffs, [*first, *middles], [*middles, 1.0], strict=True):
+    for cutoff, low, high in zip(CUTOFFS, [first, *middles], [*middles, 1.0], strict=True):
         margin = max(_MARGIN_SHARE * cutoff, _SMALLEST_MARGIN)
         narrow = round(cutoff - margin, 9), round(min(cutoff + margin, 1.0), 9)
         found.append((cutoff, narrow, (round(max(low, 0.0), 9), round(high, 9))))

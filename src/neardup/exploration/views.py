@@ -187,15 +187,15 @@ def all_pairs(
 
 def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
     """Return code and kind of a measure, the rows to compare, and their totals."""
-    all_documents = np.ones(len(vectors.heads) - 1, np.bool_)
     if measure == "hamming" or not len(vectors.features):
-        documents, found = document_values(vectors, all_documents)
-        values, totals = np.zeros(len(all_documents), np.uint64), np.zeros(len(all_documents), np.int64)
+        count = len(vectors.heads) - 1
+        documents, found = document_values(vectors)
+        values, totals = np.zeros(count, np.uint64), np.zeros(count, np.int64)
         values[documents], totals[documents] = found, 64
-        none = _postings(np.zeros(len(all_documents) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
+        none = _postings(np.zeros(count + 1, np.int64), vectors.features[:0], vectors.weights[:0])
         return (OVERLAP, COUNTS), (none, values), totals
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
-    totals = document_rows(vectors, measure, all_documents).totals
+    totals = document_rows(vectors, measure).totals
     return (formula_code(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
 
 

@@ -20,14 +20,7 @@ from neardup.features.reading import Progress, text_pieces
 from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import placed_output
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
-from neardup.index.segment import (
-    MatchRule,
-    Segment,
-    check_recipe,
-    damage_error,
-    read_removed,
-    segment_path,
-)
+from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, read_removed, segment_path
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import thread_count
@@ -128,13 +121,7 @@ class DiskIndex:
         }
 
     def check_recipe(self, recipe: Recipe) -> None:
-        """Check that a recipe equals that of the index, apart from ``keep``.
-
-        Raises
-        ------
-        RecipeError
-            If not; the message names both.
-        """
+        """Check that a recipe equals that of the index, apart from ``keep``; raises ``RecipeError`` that names both."""
         expected, requested = self.recipe.changed(keep="first"), recipe.changed(keep="first")
         if expected.fingerprint != requested.fingerprint:
             raise RecipeError(
@@ -143,16 +130,9 @@ class DiskIndex:
             )
 
     def candidates(self, batches: Iterable[pa.LargeStringArray], threads: int | None = None) -> Integers:
-        """Return the documents that may match any of some texts, as ascending places in keep order.
+        """Return the documents that may match any of some texts, all matching ones among them.
 
-        All matching documents are among them.
-
-        Parameters
-        ----------
-        batches : iterable of pyarrow.LargeStringArray
-            Valid UTF-8, no nulls.
-        threads : int, optional
-            Number of threads. It changes the time, never the result.
+        They are ascending places in keep order. ``batches``: texts as Arrow arrays, valid UTF-8 without nulls.
         """
         found = [np.zeros(len(segment), np.bool_) for segment in self._segments]
 
@@ -172,10 +152,7 @@ class DiskIndex:
     def documents(self, places: Integers | None = None) -> pa.Table:
         """Return documents as a table of id and text, in keep order.
 
-        Parameters
-        ----------
-        places : int64[n], optional
-            Ascending places in keep order; all remaining documents by default.
+        ``places``: int64[n], ascending places in keep order; all remaining documents by default.
         """
         ids, texts = list[pa.Array](), list[pa.Array]()
         for segment, segment_places in self._by_segment(places):
@@ -204,10 +181,7 @@ class DiskIndex:
     def corpus(self, places: Integers | None = None) -> Corpus:
         """Return documents as a corpus, which counts the other documents as omitted. Arguments as in ``documents``.
 
-        Raises
-        ------
-        InputError
-            If the index is empty.
+        Raises ``InputError`` if the index is empty.
         """
         found = corpus_of(self.documents(places), text_column="text", id_column="id")
         for source in found.sources:
@@ -226,16 +200,8 @@ class DiskIndex:
     ) -> None:
         """Make the index the reference of a corpus, restricted to documents that may match one of the corpus.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            Read once.
-        all_documents : bool
-            Whether to take all documents, for searches below the threshold, by which candidates are found.
-        threads : int, optional
-            Number of threads. It changes the time, never the result.
-        progress : callable, optional
-            Called with ("look up", bytes done, total bytes).
+        The corpus is read once. ``all_documents``: whether to take all, for searches below the threshold, by which
+        candidates are found. ``progress`` is called with ("look up", bytes done, total bytes).
         """
         if all_documents:
             corpus.set_reference(self.corpus())
@@ -473,27 +439,11 @@ def build(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiskIndex:
-    """Build an index of a corpus; it appears at its path only when it is complete.
+    """Build an index of a corpus, which is read once; it appears at its path only when it is complete.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Read once.
-    path : path
-        A folder that does not exist yet.
-    recipe : Recipe
-        The recipe of the index.
-    threads : int, optional
-        Number of threads. It changes the time, never the bytes.
-    progress : callable, optional
-        Called with ("index", bytes done, total bytes).
-
-    Raises
-    ------
-    RecipeError
-        If no index can be built with the recipe.
-    OutputError
-        If the path exists already, or cannot be written.
+    ``threads`` changes the time, never the bytes; ``progress`` is called with ("index", bytes done, total bytes).
+    Raises ``RecipeError`` if no index can be built with the recipe, and ``OutputError`` if the path exists already or
+    cannot be written.
     """
     check_recipe(recipe)
     folder = os.path.realpath(path)
@@ -509,13 +459,7 @@ def build(
 
 
 def check_new_path(path: str | PathLike[str]) -> None:
-    """Check, before the work, that the path of a new index does not exist.
-
-    Raises
-    ------
-    OutputError
-        If it does.
-    """
+    """Check, before the work, that the path of a new index does not exist; raises ``OutputError`` if it does."""
     if os.path.lexists(path):
         way = f"add to it with neardup index add {os.fspath(path)} CORPUS, or " if is_index(path) else ""
         raise OutputError(f"{os.fspath(path)} exists: {way}name a folder that does not")

@@ -35,26 +35,16 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """The entry of a segment in the manifest.
+    """The entry of a segment in the manifest."""
 
-    Attributes
-    ----------
-    name : str
-        Its folder.
-    documents, removed : int
-        Number of its documents, and of those removed since.
-    text_bytes, features : int
-        Bytes of its texts, and number of their features.
-    files : mapping of str to File
-        Files by path relative to the index.
-    """
-
-    name: str
+    name: str  #: its folder
+    #: Number of its documents, and of those removed since.
     documents: int
     removed: int
+    #: Bytes of its texts, and number of their features.
     text_bytes: int
     features: int
-    files: Mapping[str, FileEntry]
+    files: Mapping[str, FileEntry]  #: files by path relative to the index
 
     @property
     def bytes(self) -> int:
@@ -64,30 +54,14 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One state of an index.
+    """One state of an index."""
 
-    Attributes
-    ----------
-    recipe : mapping
-        The fields of the recipe.
-    dependencies : mapping of str to str
-        Everything that the features depend on (``Recipe.dependencies``).
-    ids : str
-        Kind of document ids: ``rows``, ``int64`` or ``string``; empty before the first document.
-    rows : int
-        Number of rows ever added; it numbers documents without ids.
-    sequence : int
-        Number of segments and removal lists ever written, so that no name is used twice.
-    segments : sequence of SegmentEntry
-        In keep order.
-    """
-
-    recipe: Mapping[str, Any]
-    dependencies: Mapping[str, str]
-    ids: str = ""
-    rows: int = 0
-    sequence: int = 0
-    segments: Sequence[SegmentEntry] = ()
+    recipe: Mapping[str, Any]  #: the fields of the recipe
+    dependencies: Mapping[str, str]  #: everything that the features depend on (``Recipe.dependencies``)
+    ids: str = ""  #: kind of document ids: ``rows``, ``int64`` or ``string``; empty before the first document
+    rows: int = 0  #: number of rows ever added; it numbers documents without ids
+    sequence: int = 0  #: number of segments and removal lists ever written, so that no name is used twice
+    segments: Sequence[SegmentEntry] = ()  #: in keep order
 
     @classmethod
     def from_recipe(cls, recipe: Recipe) -> Self:
@@ -135,12 +109,7 @@ def is_index(path: object) -> bool:
 def read_manifest(folder: str) -> Manifest:
     """Return the last state of an index.
 
-    Raises
-    ------
-    InputError
-        If there is no index.
-    StoreError
-        If the manifest is damaged, or of another format.
+    Raises ``InputError`` if there is none, and ``StoreError`` if the manifest is damaged or of another format.
     """
     if not is_index(folder):
         raise InputError(f"{folder} is not an index: make one with neardup index build CORPUS -o INDEX")
@@ -170,13 +139,7 @@ def read_manifest(folder: str) -> Manifest:
 
 
 def recipe_of(manifest: Manifest, folder: str) -> Recipe:
-    """Return the recipe of an index.
-
-    Raises
-    ------
-    StoreError
-        If this installation makes other features by it.
-    """
+    """Return the recipe of an index; raises ``StoreError`` if this installation makes other features by it."""
     field_names = {field.name for field in fields(Recipe)}
     try:
         if not set(manifest.recipe) <= field_names:
@@ -195,12 +158,7 @@ def recipe_of(manifest: Manifest, folder: str) -> Recipe:
 def write_lock(folder: str) -> Iterator[None]:
     """Hold the lock of the one writer of an index while the block runs.
 
-    Raises
-    ------
-    StoreError
-        If another process writes to it.
-    OutputError
-        If it is not writable.
+    Raises ``StoreError`` if another process writes to it, and ``OutputError`` if it is not writable.
     """
     try:
         handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)

@@ -77,13 +77,7 @@ _CAPACITY = 1 << 14
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Check that an index on disk can be built with a recipe.
-
-    Raises
-    ------
-    RecipeError
-        If not, with the reason.
-    """
+    """Check that an index on disk can be built with a recipe; raises ``RecipeError`` with the reason if not."""
     step = recipe.parsed_second_step
     if recipe.needs_statistics:
         reason = "takes frequencies from the whole collection, which change with every document"
@@ -102,18 +96,10 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 class MatchRule(NamedTuple):
-    """The part of a recipe that determines which documents may match.
+    """The part of a recipe that determines which documents may match."""
 
-    Attributes
-    ----------
-    rule : Rule
-        The measure and its threshold, for sets.
-    distance : int
-        Largest Hamming distance of fingerprints; -1 for sets.
-    """
-
-    rule: Rule
-    distance: int
+    rule: Rule  #: the measure and its threshold, for sets
+    distance: int  #: the largest Hamming distance of fingerprints; -1 for sets
 
     @classmethod
     def from_recipe(cls, recipe: Recipe) -> MatchRule:
@@ -146,13 +132,7 @@ def is_full(features: int, documents: int) -> bool:
 
 
 class SegmentWriter:
-    """Writes documents into a new folder; ``finish`` writes the arrays that find them.
-
-    Attributes
-    ----------
-    features, documents : int
-        Their numbers so far.
-    """
+    """Writes documents into a new folder; ``finish`` writes the arrays that find them."""
 
     def __init__(self, folder: str, match_rule: MatchRule) -> None:
         self._folder, self._match_rule = folder, match_rule
@@ -307,23 +287,9 @@ def _ranked_sets(
 
 
 class Segment:
-    """A written segment with memory-mapped arrays.
+    """A written segment with memory-mapped arrays; ``removed`` are its removed documents, int64[r] ascending.
 
-    Parameters
-    ----------
-    folder : str
-        The index.
-    part : SegmentEntry
-        Its manifest entry.
-    match_rule : MatchRule
-        The match rule of the recipe.
-    removed : int64[r]
-        The removed documents, ascending.
-
-    Raises
-    ------
-    StoreError
-        If a file is missing or has another size.
+    Raises ``StoreError`` if a file is missing or has another size.
     """
 
     def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
@@ -465,13 +431,7 @@ class Segment:
 
 
 def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
-    """Return the path of a file of a segment.
-
-    Raises
-    ------
-    StoreError
-        If it is missing or has another size.
-    """
+    """Return the path of a file of a segment; raises ``StoreError`` if it is missing or has another size."""
     absolute = os.path.join(folder, path)
     try:
         size = os.path.getsize(absolute)

@@ -42,20 +42,7 @@ _WRITER_FILES = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\
 
 
 class IndexWriter:
-    """The one writer of an index: its changes take effect with ``commit``.
-
-    Parameters
-    ----------
-    path : str
-        The folder.
-    manifest : Manifest
-        The initial state.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        The state that ``commit`` writes.
-    """
+    """The one writer of an index: its changes take effect with ``commit``, which writes ``manifest``."""
 
     def __init__(self, path: str, manifest: Manifest) -> None:
         self.path, self.manifest, self._committed = path, manifest, manifest
@@ -72,16 +59,8 @@ class IndexWriter:
     ) -> None:
         """Add the documents of a corpus, in its order.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            Read once.
-        keep : bool[rows], optional
-            The raw rows to add, of a corpus that was read before and is read again.
-        threads : int, optional
-            Number of threads. It changes the time, never the bytes.
-        progress : callable, optional
-            Called with ("index", bytes done, total bytes).
+        ``keep``: the raw rows to add (bool[rows]), of a corpus that was read before and is read again. ``threads``
+        changes the time, never the bytes. ``progress`` is called with ("index", bytes done, total bytes).
         """
         ids: list[pa.Array] = []
         pieces = self._pieces(corpus, keep, ids, threads, progress)
@@ -278,12 +257,7 @@ class IndexWriter:
 def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
     """Open the one writer of an index; without its ``commit`` nothing changes.
 
-    Raises
-    ------
-    StoreError
-        If another process writes to it, or it is damaged.
-    OutputError
-        If it cannot be written to.
+    Raises ``StoreError`` if another process writes to it or it is damaged, and ``OutputError`` if it cannot be written.
     """
     folder = os.fspath(path)
     read_manifest(folder)

@@ -14,6 +14,8 @@ from neardup.kernels.graph import expand_pairs
 
 #: The first capacity for pairs.
 _CAPACITY = 1 << 18
+#: In place of a pair: the two documents have equal features, or they do not match.
+EQUAL, APART = -1, -2
 #: Values that replace similarities to number pairs: for equal documents, and for the first pair of representatives.
 _EQUAL, _FIRST_EDGE = 1.0, 2.0
 
@@ -114,13 +116,17 @@ class Pairs:
             yield PairEdges(part.left, part.right, edge)
 
     def edge_of(self, left: Integers, right: Integers) -> Integers:
-        """Return the places in ``left`` and ``right`` of matching pairs, given by position; -1 for equal documents."""
+        """Return the places in ``left`` and ``right`` of pairs given by position: EQUAL for equal ones, or APART."""
         first, second = self._representative[left], self._representative[right]
         count = len(self._representative)
-        edge = np.searchsorted(
-            self.left * count + self.right, np.minimum(first, second) * count + np.maximum(first, second)
-        )
-        return np.where(first == second, -1, edge)
+        keys = self.left * count + self.right
+        queries = np.minimum(first, second) * count + np.maximum(first, second)
+        places = np.searchsorted(keys, queries)
+        found = np.zeros(len(queries), np.bool_)
+        inside = places < len(keys)
+        found[inside] = keys[places[inside]] == queries[inside]
+        valid = (first >= 0) & (second >= 0)
+        return np.where(valid & (first == second), EQUAL, np.where(valid & found, places, APART))
 
     def _expand(self, rows: Graph) -> Iterator[PairArrays]:
         # A reference comes last, and the later document is on the right: so the left one is of the input.

@@ -134,23 +134,6 @@ def hover_marks(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int =
     return chart.mark_circle(size=size).encode(tooltip=list(tooltip), **hidden)
 
 
-def bars(
-    rows: Sequence[Mapping[str, Any]], count: str, title: str, most: float, tooltip: Sequence[alt.Tooltip]
-) -> alt.Chart:
-    """Return a horizontal bar for each ``name``, in the order of the rows."""
-    import altair as alt
-
-    return (
-        alt.Chart(alt.Data(values=list(rows)))
-        .mark_bar(color=COLOURS[1])
-        .encode(
-            x=alt.X(f"{count}:Q", title=title, axis=count_axis(most)),
-            y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
-            tooltip=list(tooltip),
-        )
-    )
-
-
 def color_scale(
     names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True, **options: Any
 ) -> dict[str, Any]:

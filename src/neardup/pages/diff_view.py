@@ -6,8 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from neardup.pages.diff import Differences, Mark, ShownDocument, compare_texts, text_direction
-from neardup.pages.document_view import Row, View, build_view
+from neardup.pages.diff import (
+    Differences,
+    Mark,
+    Row,
+    ShownDocument,
+    View,
+    build_view,
+    compare_texts,
+    text_direction,
+)
 from neardup.pages.html import Html, clip, escape, excerpt, fold, format_rest, make_excerpt, render_macro, to_html
 from neardup.pages.numbers import format_count
 from neardup.text.alignment import MatchingBlock

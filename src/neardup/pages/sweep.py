@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -9,12 +11,13 @@ import numpy as np
 
 from neardup.keep.keepers import Bools, Graph, Integers, build_graph, document_pair_counts, rank_documents
 from neardup.pages.numbers import format_count
-from neardup.pages.report import BITS, Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
 from neardup.search.margin import Criterion
 
+#: The name of the threshold for SimHashes.
+BITS = "bits that differ"
 #: The step between thresholds of a similarity; for a distance, except bits, as a share of the threshold.
 _STEP, _SHARE = Fraction(1, 100), Fraction(1, 20)
 _STRICTER_ONLY = "Only stricter thresholds are shown, because a flow records no similarity for an item without a match."
@@ -25,6 +28,31 @@ _COUNTED = {
     "pass would enter the window and could stop others, so a flow with that threshold may differ a little; "
     "neardup replay tells exactly.",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The results that a run would have at other thresholds."""
+
+    #: From loose to strict, the run's own among them: ascending for a similarity, descending for a distance.
+    thresholds: Sequence[float]
+    #: The number of documents and pairs at each threshold.
+    kept: Sequence[int]
+    dropped: Sequence[int]
+    pairs: Sequence[int]
+    #: The index of the run's own threshold.
+    own_index: int
+    #: The measure, such as ``jaccard``, or BITS.
+    threshold_name: str
+    #: Whether pairs match at or below the threshold.
+    is_distance: bool = False
+    #: The similarity of a pair exactly at each threshold, as histograms count it; the thresholds themselves unless they
+    #: are distances.
+    similarities: Sequence[float] = ()
+    #: Whether separate runs would find the same; otherwise the pairs of this run are an estimate, as with LSH.
+    is_exact: bool = True
+    #: Why the sweep begins where it does, and what is unknown.
+    note: str = ""
 
 
 def sweep_steps(criterion: Criterion, relaxed_threshold: Fraction) -> list[Fraction]:

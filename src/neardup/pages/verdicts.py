@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from neardup.keep.keepers import Families
 from neardup.kernels import Bools, Floats, Integers
-from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR
 from neardup.times import utc
 
+#: Why a document is kept or dropped. A copy has the text of a document before it; one with equal features may not.
+KEPT, COPY, EQUAL_FEATURES, NEAR = "kept", "exact copy", "equal features", "near-duplicate"
 #: Instead of a keeper's row: the document is kept, or its keeper is not in the report.
 ORIGINAL, ELSEWHERE = -1, -2
 #: Instead of an unknown time.

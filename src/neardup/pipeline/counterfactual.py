@@ -17,11 +17,11 @@ from neardup.recipe.second_step import SecondStep
 _DECIMALS = range(4, 10)
 #: Kinds of features of which one changed token changes at most n.
 _GRAM_KINDS = ("words", "qgrams", "skips", "sentence_words")
-#: Nouns for what two signatures have in common.
-_EQUAL_NOUNS = {
-    "minhash": ("equal minimum", "equal minima"),
-    "sketch": ("equal minimum", "equal minima"),
-    "supershingle": ("equal super shingle", "equal super shingles"),
+#: Nouns for the compared words of signatures, one and several.
+_SIGNATURE_NOUNS = {
+    "minhash": ("minimum", "minima"),
+    "sketch": ("minimum", "minima"),
+    "supershingle": ("super shingle", "super shingles"),
 }
 
 
@@ -222,7 +222,8 @@ def _shared_sentence(recipe: Recipe, o: int, least: int, shared: int | None) -> 
     if signature.kind == "simhash":
         number = format_count(abs(shared), "bit")
         return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."
-    return f"They {verdict} with {format_count(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
+    nouns = (f"equal {noun}" for noun in _SIGNATURE_NOUNS[signature.kind])
+    return f"They {verdict} with {format_count(abs(shared), *nouns)} {change} than {o:,}."
 
 
 def _words_sentence(recipe: Recipe, words: int | None) -> str:
@@ -269,10 +270,6 @@ def token_noun(recipe: Recipe) -> str:
     return "character" if FEATURE_KINDS[recipe.parsed_features.kind].by_character else "word"
 
 
-#: Nouns for the compared words of two signatures.
-_SIGNATURE_NOUNS = {"minhash": "minima", "sketch": "minima", "supershingle": "super shingles"}
-
-
 def format_measure(value: float, *, up: bool = False) -> str:
     """Return a measure with four decimals, cut so that only the highest shows 1 or, with ``up``, only the lowest 0."""
     return f"{(ceil(value * 10_000 - 1e-9) if up else floor(value * 10_000 + 1e-9)) / 10_000:.4f}"
@@ -309,7 +306,7 @@ def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], 
     jaccard = format_measure(measure_value("jaccard", *features))
     if signature.kind == "simhash":
         return f"{compared}; {64 - counts.o} of 64 bits differ; the features' jaccard is {jaccard}"
-    words = f"{counts.o:,} of {counts.a:,} {_SIGNATURE_NOUNS[signature.kind]} equal"
+    words = f"{counts.o:,} of {counts.a:,} {_SIGNATURE_NOUNS[signature.kind][1]} equal"
     if signature.kind == "supershingle":
         return f"{compared}; {words}; the features' jaccard is {jaccard}"
     return f"{compared}; {words}, an estimate of jaccard, which is {jaccard}"

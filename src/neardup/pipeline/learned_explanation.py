@@ -77,7 +77,7 @@ class ClassifierResult:
         """The numbers of the verdict on one line."""
         score, probability = self.evidence.score, self.evidence.probability
         if score is None:
-            return f"{EQUAL_TEXTS}, of which no classifier is asked"
+            return f"{EQUAL_TEXTS}, which no classifier judges"
         sign = ">=" if self.passed else "<"
         numbers = f"score {score:.4f} {sign} {self.classifier.cut:.4g}, probability {probability:.4f}"
         return (

@@ -131,10 +131,9 @@ def find_neighbors(
     check_count("k", k, "ask for one neighbour at least")
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
     features, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
-    present = np.flatnonzero(features.present)
-    documents = len(present) + corpus.omitted_count
+    documents = len(features.names) + corpus.omitted_count
     check_neighbor_count(k, documents, documents - 1)
-    queries = present[:first] if of is None else _positions(features.names, present, list(map(str, of)))
+    queries = np.arange(len(features.names))[:first] if of is None else _positions(features.names, list(map(str, of)))
     with clock.stage("neighbors"):
         nearest_documents = nearest(
             vectors,
@@ -142,14 +141,13 @@ def find_neighbors(
             queries,
             k,
             unit=counts_unit(features, recipe),
-            excluded=~features.present,
             threads=threads,
             progress=lambda done, total: report("neighbors", done, total),
         )
     return Neighbors(features.names, nearest_documents, documents, len(queries), list(clock.stages))
 
 
-def _positions(names: Names, present: Integers, ids: list[str]) -> Integers:
+def _positions(names: Names, ids: list[str]) -> Integers:
     """Return the positions of ids, compared as text, each once.
 
     Raises
@@ -157,11 +155,11 @@ def _positions(names: Names, present: Integers, ids: list[str]) -> Integers:
     UnknownDocument
         If there is no such document.
     """
-    all_ids = pc.cast(names.of_input(present), pa.large_string())
+    all_ids = pc.cast(names.of_input(np.arange(len(names))), pa.large_string())
     places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()
     unknown_ids = [name for name, place in zip(ids, places, strict=True) if place is None]
     if unknown_ids:
         similar_ids: list[str] = []
         add_similar_ids(similar_ids, all_ids.to_pylist(), unknown_ids)
         raise UnknownDocument(unknown_id_message(unknown_ids[0], similar_ids, len(all_ids), by_row=names.ids is None))
-    return present[np.array(list(dict.fromkeys(places)), np.int64)]
+    return np.array(list(dict.fromkeys(places)), np.int64)

@@ -28,16 +28,15 @@ from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.keep.order import Preference, keep_order
-from neardup.pipeline.result import Result
+from neardup.pipeline.result import Result, Run
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
 from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, pair_limit
-from neardup.search.findings import Documents, classifier_details, recipe_details
+from neardup.search.findings import Documents
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
-from neardup.search.matches import Matches, distinct_documents
+from neardup.search.matches import distinct_documents
 from neardup.search.second_step import apply_second_step, check_classifier, text_representatives
-from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -84,6 +83,11 @@ class CorpusFeatures:
         """Digests that are equal for equal texts of one group: uint64[n, 2]."""
         digests = self.store.text_digests
         return digests if self.groups is None else digests ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
+
+    @property
+    def documents(self) -> Documents:
+        """The documents as a result has them."""
+        return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
 
 
 def collect_features(
@@ -283,61 +287,19 @@ def run(
             details["within"] = within
         if prefer is not None:
             details["prefer"] = f"{prefer.column}={','.join(prefer.values)}"
-        return build_result(
-            corpus,
-            recipe,
-            Documents(features.names, features.keep_order, features.text_digests, store.text_bytes, features.present),
-            matches,
-            details,
-            clock,
+        finished = Run(
+            corpus=corpus,
+            recipe=recipe,
+            documents=features.documents,
+            matches=matches,
+            details=details,
+            clock=clock,
             statistics=features.statistics,
             encoder=encoder,
             classifier=classifier,
             margin=margin_pairs,
         )
-
-
-def build_result(
-    corpus: Corpus,
-    recipe: Recipe,
-    documents: Documents,
-    matches: Matches,
-    details: dict[str, Any],
-    clock: Clock,
-    *,
-    statistics: Statistics | None = None,
-    encoder: Encoder | None = None,
-    classifier: Classifier | None = None,
-    margin: Margin | None = None,
-) -> Result:
-    """Decide which documents are kept, and return the result; ``details`` are what the engine adds to its summary.
-
-    Raises
-    ------
-    ForeignDocuments
-        If the documents are unlike those of the classifier's training.
-    """
-    summary = {
-        "undecidable": int((documents.present & (matches.representative < 0)).sum()),
-        "version": __version__,
-    } | recipe_details(recipe)
-    if classifier is not None:
-        from neardup.classifier.domain import DomainCounts
-
-        classifier.check_domain(DomainCounts.from_search(matches.statistics))
-        summary |= classifier_details(classifier, matches.statistics)
-    return Result(
-        corpus,
-        recipe,
-        documents,
-        matches,
-        summary | details,
-        clock,
-        statistics=statistics,
-        encoder=encoder,
-        classifier=classifier,
-        margin=margin,
-    )
+        return Result(finished)
 
 
 def _check_before_reading(
@@ -388,7 +350,6 @@ def _finder(
     finder = PairSearch(
         store=features.store,
         statistics=features.statistics,
-        excluded=np.zeros(len(features.names), np.bool_),
         keep_order=features.keep_order,
         threads=threads,
         reference_count=features.names.reference_count,

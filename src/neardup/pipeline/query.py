@@ -345,9 +345,9 @@ def query_corpus(
         classifier.check_columns(corpus.columns)
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
     features, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
-    documents = int(features.present.sum())
+    documents = len(features.names) + corpus.omitted_count
     if k is not None:
-        check_neighbor_count(k, documents + corpus.omitted_count, documents + corpus.omitted_count)
+        check_neighbor_count(k, documents, documents)
     with clock.stage("query"):
         matches, learned, counts = _first_step_matches(recipe, text, k, name, features, vectors), None, None
         candidates = len(matches.document)
@@ -359,9 +359,7 @@ def query_corpus(
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
             matches = _second_step_matches(corpus, recipe, text, matches, features.names, threads, encoder)
-    return Answer(
-        features.names, matches, documents + corpus.omitted_count, list(clock.stages), candidates, learned, counts
-    )
+    return Answer(features.names, matches, documents, list(clock.stages), candidates, learned, counts)
 
 
 def _check_before_reading(
@@ -405,13 +403,11 @@ def _first_step_matches(
             "longer one, or choose another recipe"
         )
     arguments = vectors, block.features, block.weights
-    unit, excluded = counts_unit(features, recipe), ~features.present
+    unit = counts_unit(features, recipe)
     if k is not None:
-        return closest_documents(*arguments, recipe.measure, k, unit=unit, excluded=excluded)
+        return closest_documents(*arguments, recipe.measure, k, unit=unit)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    return matching_documents(
-        *arguments, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded
-    )
+    return matching_documents(*arguments, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit)
 
 
 def _second_step_matches(

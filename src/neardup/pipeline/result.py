@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from os import PathLike
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
@@ -22,16 +24,55 @@ from neardup.keep.verdicts import DropList, Family, family_list
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
-from neardup.search.findings import Bools, Documents, Findings, assemble_findings, recipe_details
+from neardup.search.findings import Bools, Documents, Findings, assemble_findings, classifier_details
 from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
+from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import ReportSettings
+    from neardup.pages.run_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Run:
+    """A run up to its matching pairs.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        The input, read once and still open.
+    recipe : Recipe
+        The recipe.
+    documents : Documents
+        The documents that were read.
+    matches : Matches
+        The matching pairs of representatives.
+    details : dict
+        What the engine adds to the summary.
+    clock : Clock
+        The costs of the stages.
+    statistics : Statistics or None
+        Statistics of the collection, if the recipe needs them.
+    encoder, classifier
+        Those of the run, if it has them.
+    margin : Margin or None
+        The pairs beyond the threshold, if they were searched for.
+    """
+
+    corpus: Corpus
+    recipe: Recipe
+    documents: Documents
+    matches: Matches
+    details: dict[str, Any]
+    clock: Clock
+    statistics: Statistics | None = None
+    encoder: Encoder | None = None
+    classifier: Classifier | None = None
+    margin: Margin | None = None
 
 
 class Result:
@@ -48,32 +89,27 @@ class Result:
         with kept documents that precede them.
     """
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        recipe: Recipe,
-        documents: Documents,
-        matches: Matches,
-        details: dict[str, Any],
-        clock: Clock,
-        *,
-        statistics: Statistics | None = None,
-        encoder: Encoder | None = None,
-        classifier: Classifier | None = None,
-        margin: Margin | None = None,
-    ) -> None:
-        self.recipe = recipe
-        self._corpus, self._documents, self._matches, self._details = corpus, documents, matches, details
-        self._clock = clock
-        self._statistics, self._encoder, self._classifier = statistics, encoder, classifier
-        similarity = criterion_of(recipe, classifier).similarities(matches)
-        pairs = matches.representative, matches.left, matches.right, similarity
+    def __init__(self, run: Run) -> None:
+        """Decide which documents are kept.
+
+        Raises
+        ------
+        ForeignDocuments
+            If the documents are unlike those of the classifier's training.
+        """
+        self._run, self.recipe = run, run.recipe
+        self._corpus, self._documents, self._matches = run.corpus, run.documents, run.matches
+        classifier, matches = run.classifier, run.matches
         self._evidence = None
-        if classifier is not None and matches.vectors is not None:
-            self._evidence = partial(EvidenceTable, classifier, matches.vectors)
-        self.pairs = Pairs(documents.names, *pairs, evidence=self._columns if self._evidence else None)
+        if classifier is not None:
+            classifier.check_domain(DomainCounts.from_search(matches.statistics))
+            if matches.vectors is not None:
+                self._evidence = partial(EvidenceTable, classifier, matches.vectors)
+        similarity = criterion_of(run.recipe, classifier).similarities(matches)
+        pairs = matches.representative, matches.left, matches.right, similarity
+        self.pairs = Pairs(run.documents.names, *pairs, evidence=self._columns if self._evidence else None)
         self._findings = assemble_findings(
-            corpus, recipe, documents, matches, self.pairs, classifier=classifier, margin=margin
+            run.corpus, run.recipe, run.documents, matches, self.pairs, classifier=classifier, margin=run.margin
         )
         self._keepers, self._families = self._findings.keepers, self._findings.families
 
@@ -118,7 +154,7 @@ class Result:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
-        dropped, present = self._findings.dropped_mask, self._documents.present
+        dropped, present, classifier = self._findings.dropped_mask, self._documents.present, self._run.classifier
         return {
             "documents": int(present.sum()),
             "kept": int(self._findings.kept_mask.sum()),
@@ -132,12 +168,17 @@ class Result:
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "rejected": dict(self._corpus.rejected.counts),
-            "stages": list(self._clock.stages),
-        } | (self._reference_summary() | self._corpus.torn_summary | self._spool_summary | self._details)
-
-    @property
-    def _spool_summary(self) -> dict[str, int]:
-        return {"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}
+            "stages": list(self._run.clock.stages),
+            **self._reference_summary(),
+            **self._corpus.torn_summary,
+            **({"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}),
+            "undecidable": int((present & (self._matches.representative < 0)).sum()),
+            "version": __version__,
+            "recipe": self.recipe.values,
+            "fingerprint": self.recipe.fingerprint,
+            **(classifier_details(classifier, self._matches.statistics) if classifier is not None else {}),
+            **self._run.details,
+        }
 
     def _reference_summary(self) -> dict[str, Any]:
         reference = self._corpus.reference
@@ -232,8 +273,8 @@ class Result:
     ) -> None:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[chosen]] = True
-        with self._clock.stage("write"):
-            threads = int(self._details.get("threads", 1))
+        with self._run.clock.stage("write"):
+            threads = int(self._run.details.get("threads", 1))
             self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added, threads=threads)
 
     def annotations(self, prefix: str = "neardup_") -> pa.Table:
@@ -282,13 +323,13 @@ class Result:
             If the pairs at that threshold are unknown, or if a classifier decided, which has a cut instead of a
             threshold.
         """
-        if self._classifier is not None:
+        if self._run.classifier is not None:
             raise RecipeError(
                 "a classifier has no threshold to move; choose its working point and run again, with "
                 "classifier.at_precision(0.99)"
             )
         new, current = parse_threshold(self.recipe.measure, threshold), self.recipe.exact_threshold
-        margin, matches = self._findings.margin, self._matches
+        margin, matches = self._run.margin, self._matches
         distance = measure(self.recipe.measure).distance
         if new > current if distance else new < current:
             wide = None if margin is None or self.recipe.second_step else margin.matches
@@ -306,16 +347,8 @@ class Result:
                 f"with threshold={threshold}, or with pairs_per_document=None"
             )
         recipe = self.recipe.changed(threshold=threshold)
-        return Result(
-            self._corpus,
-            recipe,
-            self._documents,
-            select_pairs(matches, reaches_threshold(recipe.measure, matches.counts, new, matches.unit)),
-            self._details | recipe_details(recipe),
-            self._clock,
-            statistics=self._statistics,
-            encoder=self._encoder,
-        )
+        chosen = select_pairs(matches, reaches_threshold(recipe.measure, matches.counts, new, matches.unit))
+        return Result(replace(self._run, recipe=recipe, matches=chosen, margin=None))
 
     def borderline(self, count: int = 10) -> list[Pair]:
         """Return the pairs that barely match, the least similar first; with a classifier, the least probable first.
@@ -345,8 +378,9 @@ class Result:
         rows = [int(names.rows[names.position_of(name)]) for name in (left, right)]
         table = self._corpus.take(rows)
         texts = table[self._corpus.text_column].to_pylist()
-        records = self._classifier.records(table, texts) if self._classifier else None
-        return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
+        run, classifier = self._run, self._run.classifier
+        records = classifier.records(table, texts) if classifier else None
+        return explain(texts[0], texts[1], self.recipe, run.statistics, run.encoder, classifier, records)
 
     def report(self, path: str | PathLike[str], *, force: bool = False, **settings: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
@@ -368,11 +402,11 @@ class Result:
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.batch_report import run_report
         from neardup.pages.report_page import check_page, write_page
+        from neardup.pages.run_report import run_report
 
         check_page(str(path), self._corpus.inputs, force=force)
-        with self._clock.stage("report"):
+        with self._run.clock.stage("report"):
             write_page(str(path), run_report(self._findings, self.summary, **settings))
 
     def plot_similarity(self) -> Any:
@@ -385,7 +419,7 @@ class Result:
         OutputError
             If the packages for charts are not installed.
         """
-        from neardup.pages.batch_report import similarity_plot
+        from neardup.pages.run_report import similarity_plot
 
         return similarity_plot(self._findings)
 
@@ -393,7 +427,7 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.batch_report import notebook_html
+        from neardup.pages.run_report import notebook_html
 
         return notebook_html(self._findings, self.summary)
 
@@ -413,7 +447,7 @@ class Result:
     def __repr__(self) -> str:
         sign = "<=" if measure(self.recipe.measure).distance else ">="
         criterion = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
-        if self._classifier is not None:
-            criterion = f"classifier {self._classifier.fingerprint}"
+        if self._run.classifier is not None:
+            criterion = f"classifier {self._run.classifier.fingerprint}"
         kept, dropped = int(self._findings.kept_mask.sum()), int(self._findings.dropped_mask.sum())
         return f"<neardup result: {kept:,} kept, {dropped:,} dropped, {criterion}>"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths, ove
 from neardup.recipe.measures import Rule
 from neardup.runtime import file_limit, map_in_order, resident_memory
 from neardup.search.join import JoinContext, JoinRequest, check_entries, index_bits, join_stored_sets
-from neardup.search.matches import Matches, distinct_documents, partition_pairs, set_representatives, sorted_pairs
+from neardup.search.matches import Matches, distinct_documents, partition_pairs, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.int32]
@@ -93,38 +93,8 @@ class StoredFeatures(NamedTuple):
     arrays: list[Any]
 
 
-def bounded_join(
-    store: BoundedStore,
-    recomputed: RecomputedFeatures,
-    rule: Rule,
-    *,
-    threads: int = 1,
-    excluded: npt.NDArray[np.bool_] | None = None,
-    keep_order: Integers | None = None,
-    max_pairs: int | None = None,
-    all_or_none: bool = False,
-    reference_count: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Matches:
-    """Find the pairs that ``neardup.search.join.self_join`` finds, of sets that are not stored.
-
-    Parameters
-    ----------
-    store : BoundedStore
-        Digests and sizes of the documents.
-    recomputed : RecomputedFeatures
-        The files of pass one, from which features are counted and recomputed.
-    rule, threads, excluded, keep_order, max_pairs, all_or_none, reference_count, progress
-        As for ``self_join``.
-    """
-    request = JoinRequest(set_representatives(store, excluded), keep_order, max_pairs, all_or_none, progress)
-    found = BoundedJoin(store, recomputed, rule, threads, reference_count).matches(request)
-    found.statistics["passes_over_the_input"] = recomputed.passes
-    return found
-
-
 class BoundedJoin:
-    """The passes of one search; the parameters are those of ``bounded_join``.
+    """The passes of a join over sets that are not stored.
 
     Attributes
     ----------
@@ -149,6 +119,11 @@ class BoundedJoin:
 
     def matches(self, request: JoinRequest) -> Matches:
         """Return the pairs of the exact join."""
+        found = self._find(request)
+        found.statistics["passes_over_the_input"] = self.recomputed.passes
+        return found
+
+    def _find(self, request: JoinRequest) -> Matches:
         members = distinct_documents(request.representative)
         self.context.statistics["distinct_sets"] = len(members)
         matchable = self._mask(members) & self.recomputed.matchable(self.context.rule)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from neardup.features.store import FeatureStore, MemoryNeeds
 from neardup.kernels import Floats
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, reaches_threshold, rule
-from neardup.search.join import self_join
+from neardup.search.join import JoinRequest, self_join
 from neardup.search.matches import (
     Matches,
     distinct_documents,
@@ -79,128 +78,6 @@ def pair_limit(per_document: float, documents: int) -> int:
     return max(int(per_document * documents), _ALWAYS_ALLOWED_PAIRS)
 
 
-def find_pairs(
-    store: FeatureStore,
-    recipe: Recipe,
-    statistics: Statistics | None,
-    *,
-    threads: int,
-    excluded: npt.NDArray[np.bool_],
-    keep_order: Integers,
-    max_pairs: int | None,
-    all_or_none: bool = False,
-    reference_count: int = 0,
-    progress: StepProgress,
-) -> Matches:
-    """Return the pairs of documents that match by a recipe's measure and threshold.
-
-    Parameters
-    ----------
-    store : FeatureStore
-        The documents' features.
-    recipe : Recipe
-        Gives the measure, the threshold and the search.
-    statistics : Statistics, optional
-        Statistics of the collection, for weights.
-    threads : int
-        Number of threads; changes the time, never the result.
-    excluded : bool[n]
-        Documents that must match nothing.
-    keep_order : int64[n]
-        The documents in keep order.
-    max_pairs : int, optional
-        If more match, the join of feature sets finds only the pairs of dropped documents with kept ones, and
-        ``complete`` is False. Other searches find all.
-    all_or_none : bool
-        If more match, every search returns no pairs at all, and ``complete`` is False.
-    reference_count : int
-        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
-    progress : callable
-        Called with (documents done, total documents) from time to time.
-    """
-    limit = max_pairs if all_or_none else None
-    if recipe.measure == "hamming":
-        found = _by_hamming_distance(store, recipe, threads, excluded, reference_count, progress)
-        return found if limit is None or len(found.left) <= limit else incomplete_matches(found.representative)
-    if recipe.is_weighted:
-        unit = statistics.unit(recipe) if statistics else 1
-        return _by_weights(store, recipe, unit, threads, excluded, limit, reference_count, progress)
-    if recipe.search == "lsh":
-        from neardup.search.lsh import lsh_join
-
-        return lsh_join(store, recipe, threads=threads, excluded=excluded, reference_count=reference_count)
-    join = partial(self_join, store)
-    if isinstance(store, BoundedStore) and store.recomputed is not None:
-        from neardup.search.bounded_join import bounded_join
-
-        join = partial(bounded_join, store, store.recomputed)
-    return join(
-        rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
-        threads=threads,
-        excluded=excluded,
-        keep_order=keep_order,
-        max_pairs=max_pairs,
-        all_or_none=all_or_none,
-        reference_count=reference_count,
-        progress=progress,
-    )
-
-
-def _by_hamming_distance(
-    store: FeatureStore,
-    recipe: Recipe,
-    threads: int,
-    excluded: npt.NDArray[np.bool_],
-    reference_count: int,
-    progress: StepProgress,
-) -> Matches:
-    from neardup.search.hamming import hamming_pairs
-
-    vectors = store.vectors()
-    representative = set_representatives(store, excluded)
-    members = distinct_documents(representative)
-    values = vectors.features[vectors.heads[:-1][members]]
-    pairs = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
-    # Comparing the values of a reference with each other, too, costs less than a search that leaves these pairs out.
-    searched = members[pairs.left] < len(store) - reference_count
-    left, right, distance = (column[searched] for column in pairs)
-    counts = np.full((len(left), 3), _BITS, np.int64)
-    counts[:, 0] -= distance
-    statistics = {"distinct_sets": len(members), "pairs": len(left)}
-    return Matches(representative, members[left], members[right], counts, statistics=statistics)
-
-
-def _by_weights(
-    store: FeatureStore,
-    recipe: Recipe,
-    unit: int,
-    threads: int,
-    excluded: npt.NDArray[np.bool_],
-    max_pairs: int | None,
-    reference_count: int,
-    progress: StepProgress,
-) -> Matches:
-    from neardup.search.weighted import weighted_join
-
-    representative = set_representatives(store, excluded)
-    repeats = representative != np.arange(len(representative))
-    bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
-    found = weighted_join(
-        store.vectors(),
-        recipe.measure,
-        bound,
-        excluded=repeats,
-        threads=threads,
-        max_pairs=max_pairs,
-        reference_count=reference_count,
-        progress=progress,
-    )
-    if found is None:
-        return incomplete_matches(representative)
-    statistics = {"distinct_sets": int((~repeats).sum())} | found.statistics
-    return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)
-
-
 def semantic_join(
     embeddings: Floats,
     representative: Integers,
@@ -243,23 +120,30 @@ def semantic_join(
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PairSearch:
-    """The documents of a run, with the parameters of ``find_pairs`` that do not change between searches.
+    """The documents of a run, and what does not change between searches for their pairs.
 
     Attributes
     ----------
+    store : FeatureStore
+        The documents' features.
+    statistics : Statistics or None
+        Statistics of the collection, for weights.
+    keep_order : int64[n]
+        The documents in keep order.
+    threads : int
+        Number of threads; changes the time, never the result.
     embeddings : float64[r, width] or None
         For the measure ``semantic``: the embedding of each distinct text.
     representative : int64[n] or None
         For ``embeddings``: the first document with the same text.
     reference_count : int
-        How many of the documents, the last ones, are of a reference.
+        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     groups : int64[n] or None
         The group of each document, from 0, if documents are only compared inside groups.
     """
 
     store: FeatureStore
     statistics: Statistics | None
-    excluded: npt.NDArray[np.bool_]
     keep_order: Integers
     threads: int
     embeddings: Floats | None = None
@@ -270,25 +154,79 @@ class PairSearch:
     def __call__(
         self, recipe: Recipe, max_pairs: int | None, progress: StepProgress, *, all_or_none: bool = False
     ) -> Matches:
-        """Return the pairs for a recipe that differs from that of the run only in its threshold."""
+        """Return the pairs for a recipe that differs from that of the run only in its threshold.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            Gives the measure, the threshold and the search.
+        max_pairs : int, optional
+            If more match, the join of feature sets finds only the pairs of dropped documents with kept ones, and
+            ``complete`` is False. Other searches find all.
+        progress : callable
+            Called with (documents done, total documents) from time to time.
+        all_or_none : bool
+            If more match, every search returns no pairs at all, and ``complete`` is False.
+        """
         found = self._find(recipe, max_pairs, progress, all_or_none)
+        if all_or_none and max_pairs is not None and len(found.left) > max_pairs:
+            found = incomplete_matches(found.representative)
         return found if self.groups is None else restrict_to_groups(found, self.groups)
 
     def _find(self, recipe: Recipe, max_pairs: int | None, progress: StepProgress, all_or_none: bool) -> Matches:
-        if self.embeddings is None or self.representative is None:
-            return find_pairs(
-                self.store,
-                recipe,
-                self.statistics,
-                threads=self.threads,
-                excluded=self.excluded,
-                keep_order=self.keep_order,
-                max_pairs=max_pairs,
-                all_or_none=all_or_none,
-                reference_count=self.reference_count,
-                progress=progress,
-            )
-        input_count = len(self.representative) - self.reference_count
-        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, input_count, progress)
-        too_many = all_or_none and max_pairs is not None and len(found.left) > max_pairs
-        return incomplete_matches(self.representative) if too_many else found
+        if self.embeddings is not None and self.representative is not None:
+            input_count = len(self.representative) - self.reference_count
+            return semantic_join(self.embeddings, self.representative, recipe.exact_threshold, input_count, progress)
+        if recipe.measure == "hamming":
+            return self._by_hamming_distance(recipe, progress)
+        if recipe.is_weighted:
+            return self._by_weights(recipe, max_pairs if all_or_none else None, progress)
+        if recipe.search == "lsh":
+            from neardup.search.lsh import lsh_join
+
+            return lsh_join(self.store, recipe, threads=self.threads, reference_count=self.reference_count)
+        match_rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+        request = JoinRequest(set_representatives(self.store), self.keep_order, max_pairs, all_or_none, progress)
+        if isinstance(self.store, BoundedStore) and self.store.recomputed is not None:
+            from neardup.search.bounded_join import BoundedJoin
+
+            join = BoundedJoin(self.store, self.store.recomputed, match_rule, self.threads, self.reference_count)
+            return join.matches(request)
+        return self_join(self.store, match_rule, request, threads=self.threads, reference_count=self.reference_count)
+
+    def _by_hamming_distance(self, recipe: Recipe, progress: StepProgress) -> Matches:
+        from neardup.search.hamming import hamming_pairs
+
+        vectors = self.store.vectors()
+        representative = set_representatives(self.store)
+        members = distinct_documents(representative)
+        values = vectors.features[vectors.heads[:-1][members]]
+        pairs = hamming_pairs(values, int(recipe.threshold), threads=self.threads, progress=progress)
+        # Comparing the values of a reference with each other, too, costs less than a search that leaves these out.
+        searched = members[pairs.left] < len(self.store) - self.reference_count
+        left, right, distance = (column[searched] for column in pairs)
+        counts = np.full((len(left), 3), _BITS, np.int64)
+        counts[:, 0] -= distance
+        statistics = {"distinct_sets": len(members), "pairs": len(left)}
+        return Matches(representative, members[left], members[right], counts, statistics=statistics)
+
+    def _by_weights(self, recipe: Recipe, max_pairs: int | None, progress: StepProgress) -> Matches:
+        from neardup.search.weighted import weighted_join
+
+        unit = self.statistics.unit(recipe) if self.statistics else 1
+        representative = set_representatives(self.store)
+        repeats = representative != np.arange(len(representative))
+        found = weighted_join(
+            self.store.vectors(),
+            recipe.measure,
+            measure(recipe.measure).bound(recipe.exact_threshold, unit),
+            excluded=repeats,
+            threads=self.threads,
+            max_pairs=max_pairs,
+            reference_count=self.reference_count,
+            progress=progress,
+        )
+        if found is None:
+            return incomplete_matches(representative)
+        statistics = {"distinct_sets": int((~repeats).sum())} | found.statistics
+        return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)

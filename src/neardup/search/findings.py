@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.keep.keepers import Families, Floats, Integers, Keepers, find_families, find_keepers, rank_documents
+from neardup.keep.keepers import Families, Integers, Keepers, find_families, find_keepers, rank_documents
 from neardup.keep.pairs import Pairs
 from neardup.recipe import Recipe
 from neardup.search.margin import Criterion, Margin, criterion_of
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
 
 Bools = npt.NDArray[np.bool_]
-#: In place of a pair: the two documents have equal features, or they do not match.
-EQUAL, APART = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +66,8 @@ class Findings:
         The documents that were read.
     matches : Matches
         The matching pairs of representatives.
-    similarity : float64[k]
-        The similarity of each pair.
+    pairs : Pairs
+        All pairs of documents that they stand for.
     keepers : Keepers
         The keeper of each document, and its similarity to it.
     families : Families
@@ -83,7 +81,7 @@ class Findings:
     classifier: Classifier | None
     documents: Documents
     matches: Matches
-    similarity: Floats
+    pairs: Pairs
     keepers: Keepers
     families: Families
     margin: Margin | None
@@ -121,20 +119,6 @@ class Findings:
         """bool[n], which dropped documents have the same features as an earlier one in keep order, as copies do."""
         return self.dropped_mask & _repeats(self.matches.representative, self.documents.order)
 
-    def edges(self, left: Integers, right: Integers) -> Integers:
-        """Return the place in ``matches`` of each pair of documents: EQUAL for equal features, APART for no match."""
-        matches = self.matches
-        count = len(matches.representative)
-        left, right = matches.representative[left], matches.representative[right]
-        keys = matches.left * count + matches.right
-        queries = np.minimum(left, right) * count + np.maximum(left, right)
-        places = np.searchsorted(keys, queries)
-        found = np.zeros(len(queries), np.bool_)
-        inside = places < len(keys)
-        found[inside] = keys[places[inside]] == queries[inside]
-        valid = (left >= 0) & (right >= 0)
-        return np.where(valid & (left == right), EQUAL, np.where(valid & found, places, APART))
-
 
 def _repeats(representative: Integers, order: Integers) -> Bools:
     """Return which documents come after another one with the same representative in keep order."""
@@ -156,12 +140,7 @@ def assemble_findings(
     reference_count = documents.names.reference_count
     keepers = find_keepers(matches.representative, pairs.graph, documents.order, reference_count)
     families = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference_count)
-    return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, keepers, families, margin)
-
-
-def recipe_details(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe and its fingerprint, for a summary."""
-    return {"recipe": recipe.values, "fingerprint": recipe.fingerprint}
+    return Findings(corpus, recipe, classifier, documents, matches, pairs, keepers, families, margin)
 
 
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from neardup.kernels.prefixes import (
 from neardup.kernels.tables import table_size
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, map_in_order
-from neardup.search.matches import Matches, distinct_documents, set_representatives, sorted_pairs
+from neardup.search.matches import Matches, distinct_documents, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -184,17 +184,33 @@ _MAX_ENTRIES, _MAX_CHAINED_ENTRIES = (1 << 32) - 1, (1 << 31) - 1
 _CAPACITY = 1 << 16
 
 
+class JoinRequest(NamedTuple):
+    """The parameters of a join that do not depend on where the features are.
+
+    Attributes
+    ----------
+    representative : int64[n]
+        The first document with the same set; -1 for one that can match nothing.
+    keep_order : int64[n] or None
+        The documents in keep order, by default input order; it only matters if there are too many pairs.
+    max_pairs : int or None
+        If more pairs of distinct sets match, only those of dropped documents with kept ones are found, which decide
+        what is kept, and ``complete`` is False. None finds all, however many there are.
+    all_or_none : bool
+        If more match, return no pairs at all.
+    progress : callable
+        Called with (sets done, total sets) from time to time.
+    """
+
+    representative: Integers
+    keep_order: Integers | None = None
+    max_pairs: int | None = None
+    all_or_none: bool = False
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+
 def self_join(
-    store: FeatureStore,
-    rule: Rule,
-    *,
-    threads: int = 1,
-    excluded: npt.NDArray[np.bool_] | None = None,
-    keep_order: Integers | None = None,
-    max_pairs: int | None = None,
-    all_or_none: bool = False,
-    reference_count: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    store: FeatureStore, rule: Rule, request: JoinRequest, *, threads: int = 1, reference_count: int = 0
 ) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
 
@@ -204,44 +220,17 @@ def self_join(
         The feature sets.
     rule : Rule
         The measure with its threshold (``measures.rule``).
+    request : JoinRequest
+        What to find.
     threads : int
         Number of threads; changes the time, never the result.
-    excluded : bool[n], optional
-        Documents that must match nothing.
-    keep_order : int64[n], optional
-        The documents in keep order, by default input order; it only matters if there are too many pairs.
-    max_pairs : int, optional
-        If more pairs of distinct sets match, only those of dropped documents with kept ones are found, which decide
-        what is kept, and ``complete`` is False. None finds all, however many there are.
-    all_or_none : bool
-        If more match, return no pairs at all.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
-    progress : callable
-        Called with (sets done, total sets) from time to time.
     """
-    representative = set_representatives(store, excluded)
     context = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference_count)
-    request = JoinRequest(representative, keep_order, max_pairs, all_or_none, progress)
-    members = distinct_documents(representative)
+    members = distinct_documents(request.representative)
     context.statistics["distinct_sets"] = len(members)
     return join_stored_sets(context, members, request)
-
-
-class JoinRequest(NamedTuple):
-    """Parameters of a join; see ``self_join``.
-
-    Attributes
-    ----------
-    representative : int64[n]
-        The first document with the same set; -1 for one that can match nothing.
-    """
-
-    representative: Integers
-    keep_order: Integers | None
-    max_pairs: int | None
-    all_or_none: bool
-    progress: Callable[[int, int], None]
 
 
 def join_stored_sets(context: JoinContext, members: Integers, request: JoinRequest) -> Matches:

@@ -103,9 +103,7 @@ def bands_of(recipe: Recipe) -> Bands:
     return bands_for(float(jaccard), recipe.recall, recipe.num_perm)
 
 
-def lsh_join(
-    store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_], reference_count: int = 0
-) -> Matches:
+def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, reference_count: int = 0) -> Matches:
     """Find most pairs of a store's documents that match: of those at the threshold, the share of the recipe's recall.
 
     Parameters
@@ -116,14 +114,12 @@ def lsh_join(
         Gives the measure, the threshold, ``recall``, ``num_perm`` and ``seed``.
     threads : int
         Number of threads; changes the time, never the result.
-    excluded : bool[n]
-        Documents that must match nothing.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     """
     plan = bands_of(recipe)
     sizes = store.sizes
-    representative = set_representatives(store, excluded)
+    representative = set_representatives(store)
     members = distinct_documents(representative)
     match_rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     input_count = int(np.searchsorted(members, len(sizes) - reference_count))

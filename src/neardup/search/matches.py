@@ -60,20 +60,9 @@ class Matches:
     vectors: Floats | None = None
 
 
-def set_representatives(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = None) -> Integers:
-    """Return for each document the first one with the same features and weights; -1 for one that matches nothing.
-
-    Parameters
-    ----------
-    store : FeatureStore
-        The features; a document without features matches nothing.
-    excluded : bool[n], optional
-        Documents that must match nothing.
-    """
-    unmatched = store.sizes == 0
-    if excluded is not None:
-        unmatched |= excluded
-    return store.first_equal(unmatched)
+def set_representatives(store: FeatureStore) -> Integers:
+    """Return for each document the first one with the same features and weights; -1 for one without features."""
+    return store.first_equal(store.sizes == 0)
 
 
 def incomplete_matches(representative: Integers) -> Matches:

@@ -42,7 +42,6 @@ from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 #: Queries per piece of work, and the minimum capacity for its rows.
 _QUERIES_PER_PIECE = 64
@@ -81,7 +80,6 @@ def nearest(
     k: int,
     *,
     unit: int = 1,
-    excluded: Mask | None = None,
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> NearestDocuments:
@@ -100,8 +98,6 @@ def nearest(
         with the query; for ``hamming``, if fewer have a value.
     unit : int
         The value of o, a and b that stands for 1 (``measures.similarities``).
-    excluded : bool[n], optional
-        Documents that must not be found.
     threads : int
         Number of threads; changes the time, never the result.
     progress : callable
@@ -117,12 +113,11 @@ def nearest(
     if k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
     queries = np.ascontiguousarray(queries, np.int64)
-    allowed = allowed_documents(vectors, excluded)
     parts: Iterator[Integers]
     if measure == "hamming":
-        parts = _nearest_by_value(vectors, allowed, queries, k, threads)
+        parts = _nearest_by_value(vectors, queries, k, threads)
     else:
-        parts = _nearest_by_row(document_rows(vectors, measure, allowed), measure, queries, k, threads)
+        parts = _nearest_by_row(document_rows(vectors, measure), measure, queries, k, threads)
     found = [np.empty((0, 5), np.int64)]
     for part in parts:
         found.append(part)
@@ -130,14 +125,6 @@ def nearest(
     progress(len(queries), len(queries))
     rows = np.concatenate(found)
     return NearestDocuments(queries[rows[:, 0]], rows[:, 1], rows[:, 2:], similarities(measure, rows[:, 2:], unit))
-
-
-def allowed_documents(vectors: Vectors, excluded: Mask | None) -> Mask:
-    """Return which documents are not excluded, bool[n]; raise ``NeardupError`` if documents are too many."""
-    count = len(vectors.heads) - 1
-    if count > _MAX_DOCUMENTS:
-        raise NeardupError(f"{count:,} documents are more than {_MAX_DOCUMENTS:,}; split the collection")
-    return np.ones(count, np.bool_) if excluded is None else ~excluded
 
 
 def kind_of(measure: str, *, weighted: bool) -> int:
@@ -155,20 +142,25 @@ def formula_code(measure: str) -> int:
     return measure_of("jaccard" if measure == "weighted_jaccard" else measure).code
 
 
-def document_rows(vectors: Vectors, measure: str, allowed: Mask) -> DocumentRows:
+def _check_document_count(vectors: Vectors) -> int:
+    count = len(vectors.heads) - 1
+    if count > _MAX_DOCUMENTS:
+        raise NeardupError(f"{count:,} documents are more than {_MAX_DOCUMENTS:,}; split the collection")
+    return count
+
+
+def document_rows(vectors: Vectors, measure: str) -> DocumentRows:
     """Return the documents with their totals, as the kernels take them."""
+    count = _check_document_count(vectors)
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
     totals = np.diff(vectors.heads)
     if kind != COUNTS:
-        totals = np.empty(len(allowed), np.int64)
-        if (
-            weight_totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, totals)
-            >= _MAX_SQUARE
-        ):
+        totals = np.empty(count, np.int64)
+        largest = weight_totals(np.arange(count), vectors.heads, vectors.weights, kind == MINIMA, totals)
+        if largest >= _MAX_SQUARE:
             raise NeardupError(
                 "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
             )
-    totals[~allowed] = -1
     smallest = int(totals[totals > 0].min(initial=np.iinfo(np.int64).max >> 1))
     roots = np.sqrt(np.maximum(totals, 0).astype(np.float64))
     return DocumentRows(vectors.heads, vectors.features, vectors.weights, totals, roots, smallest)
@@ -239,10 +231,10 @@ def _scratch(documents: int, longest: int, k: int) -> tuple[SearchBuffers, Neare
     return scratch, empty_heap(k), np.empty((max(k, _CAPACITY), 5), np.int64)
 
 
-def _nearest_by_value(vectors: Vectors, allowed: Mask, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
+def _nearest_by_value(vectors: Vectors, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
     """Yield rows of ``find_nearest_values`` for the queries in order."""
-    documents, values = document_values(vectors, allowed)
-    place = np.full(len(allowed), -1, np.int64)
+    documents, values = document_values(vectors)
+    place = np.full(len(vectors.heads) - 1, -1, np.int64)
     place[documents] = np.arange(len(documents))
     places = place[queries]
     k = min(k, max(len(documents) - 1, 1))
@@ -258,9 +250,10 @@ def _nearest_by_value(vectors: Vectors, allowed: Mask, queries: Integers, k: int
     return map_in_order(search, range(0, len(places), _QUERIES_PER_PIECE), threads)
 
 
-def document_values(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:
+def document_values(vectors: Vectors) -> tuple[Integers, Words]:
     """Return the documents that have a value, and their values."""
-    documents = np.flatnonzero((np.diff(vectors.heads) > 0) & allowed)
+    _check_document_count(vectors)
+    documents = np.flatnonzero(np.diff(vectors.heads))
     return documents, vectors.features[vectors.heads[documents]]
 
 
@@ -281,7 +274,6 @@ def matching_documents(
     *,
     jaccard_floor: Fraction = Fraction(0),
     unit: int = 1,
-    excluded: Mask | None = None,
 ) -> RankedDocuments:
     """Find all documents that a new one matches, the nearest first; ties in input order.
 
@@ -297,7 +289,7 @@ def matching_documents(
         Documents match at or above it, for a distance at or below it. Raising it finds fewer (for a distance, more).
     jaccard_floor : Fraction
         The Jaccard that sets must also reach.
-    unit, excluded
+    unit : int
         As in ``nearest``.
 
     Raises
@@ -307,7 +299,7 @@ def matching_documents(
     NeardupError
         If there are too many documents, or weights are too large.
     """
-    documents, counts = _shared_counts(vectors, features, weights, measure, excluded)
+    documents, counts = _shared_counts(vectors, features, weights, measure)
     is_match = reaches_threshold(measure, counts, threshold, unit)
     if jaccard_floor:
         is_match &= reaches_threshold("jaccard", counts, jaccard_floor, unit)
@@ -315,38 +307,28 @@ def matching_documents(
 
 
 def closest_documents(
-    vectors: Vectors,
-    features: Words,
-    weights: Integers,
-    measure: str,
-    k: int,
-    *,
-    unit: int = 1,
-    excluded: Mask | None = None,
+    vectors: Vectors, features: Words, weights: Integers, measure: str, k: int, *, unit: int = 1
 ) -> RankedDocuments:
     """Find the k documents most similar to a new one; other parameters as in ``matching_documents``."""
     if k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
-    documents, counts = _shared_counts(vectors, features, weights, measure, excluded)
+    documents, counts = _shared_counts(vectors, features, weights, measure)
     return _rank_documents(documents, counts, measure, k, unit)
 
 
-def _shared_counts(
-    vectors: Vectors, features: Words, weights: Integers, measure: str, excluded: Mask | None
-) -> tuple[Integers, Integers]:
+def _shared_counts(vectors: Vectors, features: Words, weights: Integers, measure: str) -> tuple[Integers, Integers]:
     """Return the documents that share a feature with a new one, and their o, a and b, int64[r, 3]."""
-    allowed = allowed_documents(vectors, excluded)
     if measure == "hamming":
-        documents, values = document_values(vectors, allowed)
+        documents, values = document_values(vectors)
         documents = documents[: len(documents) * len(features)]
         counts = np.full((len(documents), 3), 64)
         counts[:, 0] -= np.bitwise_count(values[: len(documents)] ^ features[:1]).astype(np.int64)
         return documents, counts
-    rows = document_rows(vectors, measure, allowed)
-    new = document_rows(Vectors(np.array([0, len(features)]), features, weights), measure, np.ones(1, np.bool_))
+    rows = document_rows(vectors, measure)
+    new = document_rows(Vectors(np.array([0, len(features)]), features, weights), measure)
     table = empty_table(len(features))
     insert_values(features, weights, *table)
-    common = np.empty(len(allowed), np.int64)
+    common = np.empty(len(rows.totals), np.int64)
     overlaps_with_table(kind_of(measure, weighted=len(weights) > 0), rows, table, common)
     documents = np.flatnonzero(common)
     new_totals = np.full(len(documents), new.totals[0])

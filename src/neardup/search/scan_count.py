@@ -18,7 +18,7 @@ from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
 from neardup.runtime import map_in_order
-from neardup.search.window_index import ENDLESS, Epoch, QueryScratch, vocabulary_of, window_documents
+from neardup.search.window_index import ENDLESS, Epoch, QueryScratch, vocabulary_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -114,9 +114,8 @@ class ScanCount:
             piece = ranks[begin : begin + _PIECE]
             features, heads = self._features(piece)
             zeros, digests = np.zeros(len(piece), np.int64), np.zeros((len(piece), 2), np.int64)
-            arranged = self._epoch.vocabulary.arrange(features, heads)
-            keys = np.empty((len(piece), 0), np.uint64)
-            return window_documents(features, heads, arranged, keys, (zeros, -piece, 1 - piece, piece, digests))
+            columns = zeros, -piece, 1 - piece, piece, digests
+            return self._epoch.documents(features, heads, np.empty((len(piece), 0), np.uint64), columns)
 
         return list(map_in_order(make, range(0, len(ranks), _PIECE), self._threads))
 

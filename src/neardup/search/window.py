@@ -24,7 +24,6 @@ from neardup.search.window_index import (
     Vocabulary,
     WindowMatches,
     empty_vocabulary,
-    window_documents,
 )
 
 Words = npt.NDArray[np.uint64]
@@ -487,38 +486,20 @@ class Window:
             part = slice(begin, end)
             arrivals = arrivals.between(heads, begin, end)
             heads, best, scores = heads[begin : end + 1] - heads[begin], best[part], scores[part]
-        newest = self._epochs[-1]
         for epoch in self._epochs:
-            if epoch is newest:
-                epoch.match_and_insert(
-                    self._window_documents(arrivals, heads, epoch),
-                    searches,
-                    arrivals.entry_modes,
-                    best,
-                    scores,
-                    self._length,
-                )
-            elif searches and epoch.document_count:
-                never = np.zeros(end - begin, np.int8)
-                epoch.match_and_insert(
-                    self._window_documents(arrivals, heads, epoch), True, never, best, scores, self._length
-                )
+            modes = arrivals.entry_modes
+            if epoch is not self._epochs[-1]:
+                if not (searches and epoch.document_count):
+                    continue
+                modes = np.zeros_like(modes)
+            documents = self._window_documents(arrivals, heads, epoch)
+            epoch.match_and_insert(documents, searches, modes, best, scores, self._length)
 
     def _window_documents(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block
-        return window_documents(
-            block.features,
-            heads,
-            epoch.vocabulary.arrange(block.features, heads),
-            self._keys(block.features, block.sizes),
-            (
-                arrivals.times,
-                arrivals.expiries,
-                arrivals.least_expiries,
-                arrivals.serials,
-                block.text_digests.view(np.int64),
-            ),
-        )
+        columns = arrivals.times, arrivals.expiries, arrivals.least_expiries, arrivals.serials
+        keys = self._keys(block.features, block.sizes)
+        return epoch.documents(block.features, heads, keys, (*columns, block.text_digests.view(np.int64)))
 
     def _epoch(self, slots: int, vocabulary: Vocabulary, signatures: int = 0) -> Epoch:
         return Epoch(vocabulary, self._rule, self._kind, slots, signatures)

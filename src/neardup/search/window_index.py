@@ -437,6 +437,17 @@ class Epoch:
         if self.segments:
             self._lists.counters[SEGMENT] = self.segments[-1].address
 
+    def documents(
+        self,
+        features: Words,
+        heads: Integers,
+        keys: Words,
+        columns: tuple[Integers, Integers, Integers, Integers, Integers],
+    ) -> WindowDocuments:
+        """Return documents for the kernels; columns: times, expiries, least expiries, serials, digests."""
+        arranged, raws = self.vocabulary.arrange(features, heads)
+        return WindowDocuments(features, arranged, heads, raws, keys, *columns)
+
     def match_and_insert(
         self,
         documents: WindowDocuments,
@@ -598,17 +609,6 @@ def _are_partners(records: Integers, time: int, least_expiry: int, window: int) 
     return alive
 
 
-def window_documents(
-    features: Words,
-    heads: Integers,
-    arranged: tuple[Words, Integers],
-    keys: Words,
-    columns: tuple[Integers, Integers, Integers, Integers, Integers],
-) -> WindowDocuments:
-    """Return documents for the kernels; columns: times, expiries, least expiries, serials, digests."""
-    return WindowDocuments(features, arranged[0], heads, arranged[1], keys, *columns)
-
-
 #: The maximum features and documents of a slice of the builder's work, which takes a few milliseconds.
 _SLICE_FEATURES, _SLICE_DOCUMENTS = 1 << 14, 256
 #: The maximum number of features in the sample that determines an order.
@@ -714,7 +714,6 @@ class EpochBuilder:
         # Contiguous, like those of arrivals: the kernel is compiled separately for each memory layout.
         times, expiries, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
         columns = (times, expiries, expiries, serials, records[:, DIGEST:].copy())
-        arranged = epoch.vocabulary.arrange(features, heads)
-        documents = window_documents(features, heads, arranged, self._keys(features, sizes), columns)
+        documents = epoch.documents(features, heads, self._keys(features, sizes), columns)
         always = np.full(len(sizes), 2, np.int8)
         epoch.match_and_insert(documents, False, always, np.empty((0, 6), np.int64), np.empty(0), ENDLESS)

@@ -57,7 +57,7 @@ from neardup.service.refusals import request_error_message, unknown_parameter_me
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
-from neardup.stream.second_step import Record
+from neardup.stream.window_step import Record
 from neardup.times import TIME_FORMS, microseconds_of
 from neardup.version import __version__
 
@@ -375,21 +375,7 @@ def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
 def create_app(
     indexes: Indexes, writer: Worker, checker: Worker, *, tokens: Tokens, limits: Limits, hosts: Collection[str]
 ) -> ASGIApp:
-    """Return the application.
-
-    Parameters
-    ----------
-    indexes : Indexes
-        The indexes that it serves.
-    writer, checker : Worker
-        The workers that enter and check documents.
-    tokens : Tokens
-        The tokens of the callers.
-    limits : Limits
-        The limits on requests.
-    hosts : collection of str
-        The host names that it answers to.
-    """
+    """Return the application on indexes, with the workers that enter and check documents; ``hosts`` are its names."""
     api = _bare_api()
     metrics = Metrics(indexes, lambda: guard.waiting_count)
     calls = Calls(indexes, writer, checker, metrics, limits)

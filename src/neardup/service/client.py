@@ -50,7 +50,7 @@ class Client:
 
     Examples
     --------
-    With ``neardup serve --store news.db`` running::
+    With ``neardup serve --store news.db`` running:
 
         with nd.Client("http://127.0.0.1:8321") as client:
             verdict = client.add(nd.Document("a", "Oil prices rose in early trading on Monday."))

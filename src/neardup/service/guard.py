@@ -36,35 +36,15 @@ _PUBLIC_PATHS = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits on requests.
+    """The limits on requests."""
 
-    Attributes
-    ----------
-    max_body : int
-        The most bytes of a request.
-    max_batch : int
-        The most documents of a request.
-    max_waiting : int
-        The most requests at a time.
-    """
-
-    max_body: int = 10_000_000
-    max_batch: int = 1000
-    max_waiting: int = 200
+    max_body: int = 10_000_000  #: the most bytes of a request
+    max_batch: int = 1000  #: the most documents of a request
+    max_waiting: int = 200  #: the most requests at a time
 
 
 class Problem(Exception):
-    """A refusal: a status, a sentence, and further members of the answer.
-
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    detail : str
-        A sentence: the value, the rule, the way out.
-    **members
-        Further members of the answer.
-    """
+    """A refusal: an HTTP status, a sentence (the value, the rule, the way out), and further members of the answer."""
 
     def __init__(self, status: int, detail: str, **members: Any) -> None:
         super().__init__(detail)
@@ -84,13 +64,7 @@ class Problem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of the callers.
-
-    Attributes
-    ----------
-    read, write : tuple of str
-        The tokens that may read, and those that may also write. Without any token, everybody may do both.
-    """
+    """The tokens of the callers: those that may read, and those that may also write. Without any, everybody may."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -99,10 +73,7 @@ class Tokens:
     def of_file(cls, name: str) -> Tokens:
         """Read tokens from a file of lines like ``read TOKEN`` and ``write TOKEN``, empty lines and # comments.
 
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or a line has another form.
+        Raises ``InputError`` if the file cannot be read, or a line has another form.
         """
         try:
             text = Path(name).read_text("utf-8")
@@ -164,23 +135,10 @@ class _AnswerCache:
         self._bytes = 0
 
     async def answer(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
-        """Answer a request, and repeat the stored answer if it was asked before.
+        """Answer a request through ``send``, or repeat the stored answer if it was asked before.
 
-        Parameters
-        ----------
-        key : (str, str)
-            The caller's token and the key.
-        digest : bytes
-            The digest of the request.
-        run : callable
-            Answers the request through the ``send`` that it gets.
-        send : callable
-            Receives the answer.
-
-        Raises
-        ------
-        Problem
-            If another request came with that key.
+        ``key``: the caller's token and the key; ``digest``: that of the request; ``run`` answers it through the
+        ``send`` that it gets. Raises ``Problem`` if another request came with that key.
         """
         stored = self._stored.get(key)
         if stored is None:
@@ -219,16 +177,7 @@ class _AnswerCache:
 class Guard:
     """An application behind checks of the caller, the origin and the size of a request.
 
-    Parameters
-    ----------
-    app : ASGI application
-        The application. Its scope has ``rights``, which is ``write`` or ``read``, and the whole ``body``.
-    tokens : Tokens
-        The tokens of the callers.
-    max_body : int
-        Bytes of the largest body.
-    max_waiting : int
-        The most requests answered at a time; more are refused.
+    The scope of the application has ``rights``, which is ``write`` or ``read``, and the whole ``body``.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens, max_body: int, max_waiting: int) -> None:
@@ -263,12 +212,9 @@ class Guard:
                 400, "A token in an address ends up in logs; send it as a header: Authorization: Bearer TOKEN"
             )
         if method not in ("GET", "HEAD"):
-            is_same_origin = headers.get("origin") in (
-                None,
-                f"http://{headers.get('host')}",
-                f"https://{headers.get('host')}",
-            )
-            if not is_same_origin or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            own = [f"{scheme}://{headers.get('host')}" for scheme in ("http", "https")]
+            is_foreign = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+            if is_foreign or headers.get("origin") not in (None, *own):
                 raise Problem(403, "A page of another site asked for this; only the service's own page may")
             self._check_kind(headers)
         kind, _, token = headers.get("authorization", "").partition(" ")

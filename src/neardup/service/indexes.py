@@ -19,8 +19,8 @@ from neardup.recipe.named import names as recipe_names
 from neardup.service.guard import Problem
 from neardup.stream.document import Verdict
 from neardup.stream.index import Index, read_stored_recipe
-from neardup.stream.second_step import Record
 from neardup.stream.store import StoreReader
+from neardup.stream.window_step import Record
 
 MAIN = "main"
 _NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -31,25 +31,11 @@ _NAME_RULE = "take up to 63 of the characters a-z, 0-9, - and _, the first a let
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
-    """The options of an index.
-
-    Attributes
-    ----------
-    recipe : str or Recipe
-        A named recipe, or a recipe.
-    choices : mapping
-        Changed fields of the recipe.
-    classifier : str or Classifier, optional
-        Instead of a recipe: the name of a file in the folder of classifiers, or a classifier.
-    window, window_by, against : str
-        As for ``Index``.
-    sample : Statistics, optional
-        As for ``Index``.
-    """
+    """The options of an index, as for ``Index``."""
 
     recipe: str | Recipe | None = None
     choices: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    classifier: str | Classifier | None = None
+    classifier: str | Classifier | None = None  #: or the name of a file in the folder of classifiers
     window: str = "24h"
     window_by: str = "time"
     against: str = "originals"
@@ -71,17 +57,7 @@ class IndexOptions:
 
 
 class NamedIndex:
-    """An index with a name and a store.
-
-    Attributes
-    ----------
-    name : str
-        The name in the address of its calls.
-    index : Index
-        The index; only the thread of the writer changes it.
-    reader : StoreReader
-        A reader of the store, usable while the writer writes.
-    """
+    """An index with a name and a store; ``reader`` may be used while the thread of the writer changes the index."""
 
     def __init__(self, name: str, index: Index) -> None:
         if index.store is None:
@@ -109,13 +85,7 @@ class NamedIndex:
         return Record(kept_text[0], kept_text[1], round(stored.verdict.time * 1e6))
 
     def verdict_of(self, name: str) -> Verdict:
-        """Return the verdict on a document.
-
-        Raises
-        ------
-        Problem
-            If the id is unknown.
-        """
+        """Return the verdict on a document; raises ``Problem`` if the id is unknown."""
         stored = self.reader.verdict_of(name)
         if stored is None:
             raise Problem(404, f"Index {self.name!r} has no document with this id; enter it first")
@@ -123,15 +93,14 @@ class NamedIndex:
 
     def as_dict(self) -> dict[str, Any]:
         """Return its options and counts, for JSON."""
-        index, settings = self.index, ("window", "window_by", "against")
-        counts = index.statistics
+        index, counts = self.index, self.index.statistics
         return {
             "name": self.name,
             "recipe": index.recipe.name,
             "in_words": index.recipe.in_words(),
             "fingerprint": index.recipe.fingerprint,
             "classifier": None if index.classifier is None else index.classifier.fingerprint,
-            **{name: self.reader.meta(f"setting {name}") for name in settings},
+            **self.reader.settings,
             "documents": counts.documents,
             "originals": counts.originals,
             "duplicates": counts.duplicates,
@@ -156,19 +125,9 @@ class NamedIndex:
 class Indexes:
     """All indexes of a service; ``main`` always exists.
 
-    Parameters
-    ----------
-    store : str
-        The store of ``main``. The other stores are in a folder of the same name with the ending ``.indexes``.
-    options : IndexOptions
-        The options of ``main``.
-    classifiers : str, optional
-        A folder of classifiers for further indexes.
-
-    Raises
-    ------
-    NeardupError
-        If a store cannot be used, or has other options.
+    ``store`` and ``options`` are those of ``main``; the other stores are in a folder of the same name with the ending
+    ``.indexes``. ``classifiers`` is a folder of classifiers for further indexes. Raises ``NeardupError`` if a store
+    cannot be used, or has other options.
     """
 
     def __init__(self, store: str, options: IndexOptions, *, classifiers: str | None = None) -> None:
@@ -191,20 +150,13 @@ class Indexes:
             classifier = reader.state(_CLASSIFIER_STATE)
             is_unfinished = classifier is None and reader.state("recipe") is None
             recipe = None if is_unfinished or classifier is not None else read_stored_recipe(reader)
-            window, window_by, against = (
-                reader.meta(f"setting {name}") or "" for name in ("window", "window_by", "against")
-            )
+            settings: dict[str, Any] = reader.settings
         if is_unfinished:
             # The process was killed while it made the index, so no caller knows of it.
             _remove(path)
             return
-        options = IndexOptions(
-            recipe=recipe,
-            classifier=None if classifier is None else self._load_classifier(classifier),
-            window=window,
-            window_by=window_by,
-            against=against,
-        )
+        loaded = None if classifier is None else self._load_classifier(classifier)
+        options = IndexOptions(recipe=recipe, classifier=loaded, **settings)
         self._open[path.stem] = NamedIndex(path.stem, options.make_index(path))
 
     def _load_classifier(self, name: str) -> Classifier:
@@ -230,13 +182,7 @@ class Indexes:
             named.store.record_address(f"{self._address}/v1/indexes/{named.name}")
 
     def get(self, name: str) -> NamedIndex:
-        """Return an index.
-
-        Raises
-        ------
-        Problem
-            If no index has this name.
-        """
+        """Return an index; raises ``Problem`` if none has this name."""
         named = self._open.get(name)
         if named is None:
             raise Problem(404, f"There is no index {name[:80]!r}; PUT /v1/indexes/{{name}} makes one")
@@ -248,12 +194,8 @@ class Indexes:
     def get_or_make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
         """Return the index of a name, and whether it was made now because none had this name.
 
-        Raises
-        ------
-        Problem
-            If the name is invalid, or the index exists with other options.
-        NeardupError
-            If an option is invalid.
+        Raises ``Problem`` if the name is invalid or the index exists with other options, and ``NeardupError`` if an
+        option is invalid.
         """
         if not _NAME_PATTERN.fullmatch(name):
             raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_NAME_RULE}")
@@ -295,13 +237,7 @@ class Indexes:
                 )
 
     def delete(self, name: str) -> None:
-        """Remove an index and its store.
-
-        Raises
-        ------
-        Problem
-            If no index has this name, or it is ``main``.
-        """
+        """Remove an index and its store; raises ``Problem`` if no index has this name, or it is ``main``."""
         named = self.get(name)
         if name == MAIN:
             raise Problem(409, "Index 'main' belongs to the service; stop the service and remove its store instead")

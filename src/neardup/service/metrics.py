@@ -26,21 +26,13 @@ _KEPT_MINUTES = 24 * 60
 
 @dataclass(slots=True)
 class Minute:
-    """Counts of one minute.
+    """Counts of one minute."""
 
-    Attributes
-    ----------
-    begin : int
-        Its start, in seconds since 1970.
-    originals, duplicates : int
-        The number of documents entered, by verdict.
-    latencies : list of int
-        The number of requests that entered documents, by bucket; the last is for those above all bounds.
-    """
-
-    begin: int
+    begin: int  #: its start, in seconds since 1970
+    #: The number of documents entered, by verdict.
     originals: int = 0
     duplicates: int = 0
+    #: The number of requests that entered documents, by bucket; the last is for those above all bounds.
     latencies: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
 
     def quantile_ms(self, share: float) -> float | None:
@@ -54,15 +46,7 @@ class Minute:
 
 
 class Metrics:
-    """The metrics of a service.
-
-    Parameters
-    ----------
-    indexes : Indexes
-        Its indexes.
-    waiting : callable
-        Returns the number of requests that are being answered.
-    """
+    """The metrics of a service; ``waiting_count`` returns the number of requests that are being answered."""
 
     def __init__(self, indexes: Indexes, waiting_count: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()

@@ -142,25 +142,13 @@ def _charts() -> list[Chart]:
     # Vega draws the charts once without data, and would log warnings about axes without an extent.
     quiet = {"usermeta": {"embedOptions": {"logLevel": _LOG_ERRORS}}}
     return [
-        Chart(
-            key=key,
-            title=title,
-            note=note,
-            description=description,
-            specification=finish_chart(chart, height=220) | quiet,
-        )
+        Chart(key, title, note, description, finish_chart(chart, height=220) | quiet)
         for chart, key, title, note, description in rows
     ]
 
 
 class PageAnswers:
-    """The parts of the page, as HTML in which all texts of documents are escaped.
-
-    Parameters
-    ----------
-    indexes, metrics
-        The indexes and the metrics of the service.
-    """
+    """The parts of the page, as HTML in which all texts of documents are escaped."""
 
     def __init__(self, indexes: Indexes, metrics: Metrics) -> None:
         self._indexes, self._metrics = indexes, metrics

@@ -42,12 +42,7 @@ _UNION_MEMBERS = {"float", "str", "int"}
 def request_error_message(error: Mapping[str, Any], call: Callable[..., Any]) -> str:
     """Return the message about a request that does not match its schema.
 
-    Parameters
-    ----------
-    error : mapping
-        An error in the form of Pydantic and FastAPI.
-    call : callable
-        The function that handles the request; its body is a model of ``bodies``.
+    ``error`` has the form of Pydantic and FastAPI; ``call`` handles the request, and its body is a model of ``bodies``.
     """
     kind, (source, *path) = error["type"], error["loc"]
     if kind == "json_invalid":

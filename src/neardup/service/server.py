@@ -38,19 +38,9 @@ _START_S, _HEAD_S = 30.0, 10.0
 
 
 def check_packages(extra: str, *names: str) -> None:
-    """Check that the needed packages are installed.
+    """Check that the packages of an extra, such as ``serve``, are installed.
 
-    Parameters
-    ----------
-    extra : str
-        The extra that installs them: ``label`` or ``serve``.
-    *names : str
-        The packages, as they are imported.
-
-    Raises
-    ------
-    NeardupError
-        If one is missing; the message says how to install it.
+    Raises ``NeardupError``, whose message says how to install them.
     """
     for name in names:
         if find_spec(name) is None:
@@ -76,14 +66,7 @@ def host_name(header: str) -> str:
 class HostGuard:
     """An application that answers only to its own host names, and adds headers to every answer.
 
-    Parameters
-    ----------
-    app : ASGI application
-        The application behind the check.
-    hosts : collection of str
-        The host names, in lower case, without a port.
-    headers : mapping
-        The headers, in lower case; they do not replace a header that an answer already has.
+    Names and headers are in lower case, names without a port; a header that an answer already has stays.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str], headers: Mapping[str, str]) -> None:
@@ -173,19 +156,9 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
 
 @contextlib.contextmanager
 def bound_sockets(host: str, port: int) -> Iterator[list[Any]]:
-    """Bind sockets for the block; nobody can connect before a server listens on them.
+    """Bind sockets for the block; nobody can connect before a server listens on them. Port 0 is any that is free.
 
-    Parameters
-    ----------
-    host : str
-        A name or an address of this machine.
-    port : int
-        The port; 0 for any that is free.
-
-    Raises
-    ------
-    OutputError
-        If the address or the port cannot be had.
+    Raises ``OutputError`` if the address or the port cannot be had.
     """
     import asyncio
 
@@ -217,23 +190,9 @@ def _port_error(host: str, port: int) -> OutputError:
 class Server:
     """A server in its own thread, from entering the block to leaving it.
 
-    Parameters
-    ----------
-    app : ASGI application
-        The application that it serves.
-    host : str
-        A name or an address of this machine.
-    port : int
-        The port; 0 for any free one, and afterwards the port in use.
-    sockets : sequence of socket
-        Sockets from ``bound_sockets``, instead of the port.
-    grace : float
-        Seconds that running requests have to finish when the server stops.
-
-    Raises
-    ------
-    OutputError
-        On entering, if the address or the port cannot be had.
+    ``port``: 0 for any free one, and afterwards the port in use; ``sockets``: those of ``bound_sockets`` instead;
+    ``grace``: seconds that running requests have to finish when it stops. Raises ``OutputError`` on entering if the
+    address or the port cannot be had.
     """
 
     def __init__(

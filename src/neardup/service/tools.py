@@ -23,13 +23,7 @@ _INSTRUCTIONS = (
 
 
 class Tools:
-    """The tools of an agent, on a store of its own or on a running service.
-
-    Parameters
-    ----------
-    index : NamedIndex or Client
-        The index of the texts.
-    """
+    """The tools of an agent, on a store of its own or on a running service."""
 
     def __init__(self, index: NamedIndex | Client) -> None:
         self._index, self._lock = index, threading.Lock()

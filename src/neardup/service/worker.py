@@ -20,18 +20,10 @@ _BATCH_DOCUMENTS = 1024
 
 
 class JudgedResult(NamedTuple):
-    """The result of judging one document.
+    """The result of judging one document."""
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The stored verdict of its id.
-    status : int
-        201 if it was entered now, 200 if it had been entered before, 409 if the id belongs to another text.
-    """
-
-    verdict: Verdict
-    status: int
+    verdict: Verdict  #: the stored verdict of its id
+    status: int  #: 201 entered now, 200 entered before, 409 the id belongs to another text
 
 
 #: Judges documents for an index, with one result for each.
@@ -49,14 +41,9 @@ class _Task:
 
 
 class Worker:
-    """A thread that judges documents in the order of arrival.
+    """A thread that judges documents in the order of arrival; those that arrive while it judges form its next batch.
 
-    Documents that arrive while it judges form its next batch.
-
-    Parameters
-    ----------
-    judge : callable
-        ``enter_documents``, which stores them in one transaction, or ``check_documents``.
+    ``judge`` is ``enter_documents``, which stores them in one transaction, or ``check_documents``.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -72,10 +59,7 @@ class Worker:
     async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
         """Judge documents; if they are entered, their verdicts are on the disk when this returns.
 
-        Raises
-        ------
-        StoreError
-            If the store cannot be written or read; asking again is safe.
+        Raises ``StoreError`` if the store cannot be written or read; asking again is safe.
         """
         results: list[JudgedResult] = await self._submit(index=index, documents=documents)
         return results
@@ -140,30 +124,22 @@ def check_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
 
 
 def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
-    """Enter documents in their order, except those whose ids are known already.
-
-    Parameters
-    ----------
-    named : NamedIndex
-        The index.
-    documents : sequence of Document
-        The documents; ids may be repeated.
-    """
+    """Enter documents in their order, except those whose ids are known already; ids may be repeated."""
     stored_documents = named.store.judged_documents([document.id for document in documents])
     new: dict[str, Document] = {}
     for document in documents:
-        if document.id not in stored_documents and document.id not in new:
-            new[document.id] = document
+        if document.id not in stored_documents:
+            new.setdefault(document.id, document)
     verdicts = {verdict.id: verdict for verdict in named.index.add_many(new.values())}
     results = []
     for document in documents:
         if document.id in stored_documents:
             stored = stored_documents[document.id]
             results.append(JudgedResult(stored.verdict, 200 if _is_same(named, document, stored) else 409))
-        elif new[document.id] is document:
-            results.append(JudgedResult(verdicts[document.id], 201))
         else:
-            results.append(JudgedResult(verdicts[document.id], 200 if new[document.id].text == document.text else 409))
+            first = new[document.id]
+            status = 201 if first is document else 200 if first.text == document.text else 409
+            results.append(JudgedResult(verdicts[document.id], status))
     return results
 
 

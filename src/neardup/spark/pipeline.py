@@ -17,8 +17,7 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.features.extraction import Extractor
 from neardup.keep.order import is_by_time, keep_order
-from neardup.pipeline.pipeline import build_result
-from neardup.pipeline.result import Result
+from neardup.pipeline.result import Result, Run
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.engines import PAIRS_PER_DOCUMENT, pair_limit
@@ -169,8 +168,16 @@ def find_duplicates(
     summary = {"without_keep_value": without_value, "search": matches.statistics} | (details or {})
     clock = Clock()
     clock.stages = cast("list[Stage]", stages.report)
-    result = build_result(corpus, recipe, documents, matches, summary, clock, classifier=classifier)
-    return result, table, digests
+    finished = Run(
+        corpus=corpus,
+        recipe=recipe,
+        documents=documents,
+        matches=matches,
+        details=summary,
+        clock=clock,
+        classifier=classifier,
+    )
+    return Result(finished), table, digests
 
 
 def _digests(source: DocumentSource, recipe: Recipe, stages: Stages) -> tuple[DataFrame, FeatureSource]:

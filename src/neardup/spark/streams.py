@@ -38,7 +38,7 @@ from neardup.spark.session import require_packages
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
 from neardup.stream.judge import Judge, RestoredDocument
-from neardup.stream.second_step import Record
+from neardup.stream.window_step import Record
 from neardup.times import TIME_FORMS, times_of
 
 if TYPE_CHECKING:

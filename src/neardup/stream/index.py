@@ -32,9 +32,9 @@ from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge, RestoredDocument, WindowFindings
-from neardup.stream.second_step import Record
 from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
 from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
+from neardup.stream.window_step import Record
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
@@ -60,11 +60,8 @@ def make_verdicts(
     for i, (document, event_time, has_features) in enumerate(
         zip(documents, event_times, findings.has_features.tolist(), strict=True)
     ):
-        time, flag, k = (
-            min(event_time.microseconds / _SECOND, _LATEST),
-            event_time.flag if has_features else "undecidable",
-            at.get(i),
-        )
+        time = min(event_time.microseconds / _SECOND, _LATEST)
+        flag, k = event_time.flag if has_features else "undecidable", at.get(i)
         if k is None:
             verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
             continue

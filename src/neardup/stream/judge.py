@@ -23,7 +23,7 @@ from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
-from neardup.stream.second_step import Record, second_step_of
+from neardup.stream.window_step import Record, second_step_of
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,10 +48,6 @@ class WindowMatches(NamedTuple):
     def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Booleans) -> Self:
         """Return matches of the first step, without scores."""
         return cls(serials, similarity, counts, equal_texts, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
-
-    def best(self) -> WindowMatches:
-        """Return only the best match."""
-        return self.take(slice(1))
 
     def take(self, places: slice | Integers | Booleans) -> WindowMatches:
         """Return the matches at some places."""
@@ -247,7 +243,7 @@ class Judge:
                 serials[start:end], scores[start:end], counts[start:end], equal_texts[start:end]
             )
             passed = self._apply_second_step(records[place], int(arrivals.serials[place]), first_step)
-            parts.append(passed.best() if best_only else passed)
+            parts.append(passed.take(slice(1)) if best_only else passed)
         return np.repeat(matched, [len(part.serials) for part in parts]), concatenate_matches(parts)
 
     def _apply_second_step(self, record: Record, serial: int, found: WindowMatches) -> WindowMatches:
@@ -299,10 +295,7 @@ class Judge:
             segment, serial = self._segments_before[-1]
             event_time = EventTime(document.time, confirmed_expiry[document.serial], 0, 0, "", segment, 0)
             self._begin_segment(event_time, serial)
-            always = np.full(1, 2, np.int8)
-            self.window.match_and_insert(
-                make_arrivals(block, [event_time], np.array([document.serial]), always), searches=False
-            )
+            self._insert(block, event_time, document.serial)
 
     def _enter(
         self, block: Block, numbers: Sequence[int], event_times: Sequence[EventTime], excluded: Collection[int] = ()
@@ -380,10 +373,12 @@ class Judge:
     def _reenter(self, ahead: AheadDocument, event_time: EventTime) -> None:
         """Enter a document of the window anew, at another event time."""
         self.window.remove(ahead.serial)
-        always = np.full(1, 2, np.int8)
-        self.window.match_and_insert(
-            make_arrivals(ahead.block, [event_time], np.array([ahead.serial]), always), searches=False
-        )
+        self._insert(ahead.block, event_time, ahead.serial)
+
+    def _insert(self, block: Block, event_time: EventTime, serial: int) -> None:
+        """Insert a document into the window, whatever it matches."""
+        arrivals = make_arrivals(block, [event_time], np.array([serial]), np.full(1, 2, np.int8))
+        self.window.match_and_insert(arrivals, searches=False)
 
     def remove(self, serial: int) -> None:
         """Remove a document from the window."""

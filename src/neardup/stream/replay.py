@@ -28,6 +28,7 @@ from neardup.recipe import Recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, IndexStatistics, latest_time
+from neardup.text.bulk import text_buffers
 from neardup.times import TIME_FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
@@ -83,8 +84,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
         if not can_hold_times(batch.order.type):
             raise InputError(
                 f"column {column!r} is of type {batch.order.type}, which is not a time; name another with "
-                f"--time-column: "
-                f"dates, timestamps, or {TIME_FORMS}"
+                f"--time-column: dates, timestamps, or {TIME_FORMS}"
             )
         found, readable = times_of(batch.order)
         rows.append(batch.rows)
@@ -168,11 +168,8 @@ def _in_time_order(corpus: Corpus, timeline: Timeline, max_memory: int) -> Itera
 
 
 def _append(file: IO[bytes], batch: Batch) -> None:
-    _, offsets, content = batch.texts.buffers()
-    if content is None or not len(batch.texts):
-        return
-    bounds = np.frombuffer(offsets, np.int64)[: len(batch.texts) + 1]
-    file.write(memoryview(content)[int(bounds[0]) : int(bounds[-1])])
+    content, offsets = text_buffers(batch.texts)
+    file.write(content[offsets[0] : offsets[-1]].data)
 
 
 def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
@@ -321,12 +318,12 @@ class Replay:
     def hours(self, items: Iterable[Item]) -> Iterator[Hour]:
         """Judge the documents and yield each hour when it has ended."""
         current: int | None = None
-        tally = _HourTally()
+        tally = list[tuple[float, bool]]()
         for group in self._groups(items):
             hour = group[0].time // _HOUR
             if not self._by_clock and current not in (None, hour):
                 yield self._finish_hour(current, tally, self._index.statistics)
-                tally = _HourTally()
+                tally = []
             if self._pace is not None:
                 self._pace.wait_for(group[-1].time)
             before = self._index.statistics if self._by_clock else None
@@ -335,9 +332,9 @@ class Replay:
                 hour = self._hour_by_clock(group)
                 if current not in (None, hour):
                     yield self._finish_hour(current, tally, before)
-                    tally = _HourTally()
+                    tally = []
             current = hour
-            tally.add(verdicts, microseconds)
+            tally += [(microseconds, verdict.is_duplicate) for verdict in verdicts]
             if self._on_verdicts is not None:
                 self._on_verdicts(group, verdicts)
         if current is not None:
@@ -389,26 +386,15 @@ class Replay:
         self._latest = max([self._latest, *(item.time for item in group)])
         return self._latest // _HOUR
 
-    def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
+    def _finish_hour(self, hour: int, tally: Sequence[tuple[float, bool]], now: IndexStatistics) -> Hour:
+        """Return the figures of an hour, from the microseconds of each document and whether it repeats one."""
         self.totals.max_window_documents = max(self.totals.max_window_documents, now.window_documents)
         self.totals.max_window_bytes = max(self.totals.max_window_bytes, now.bytes)
         self.totals.domain_counts = now.domain_counts
-        median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
-        duplicates = sum(tally.duplicates)
-        items = len(tally.times)
-        return Hour(hour, items, items - duplicates, duplicates, now.window_documents, now.bytes, median, p99)
-
-
-class _HourTally:
-    """Figures of the current hour."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.duplicates: list[bool] = []
-
-    def add(self, verdicts: Sequence[Verdict], microseconds: float) -> None:
-        self.times += [microseconds] * len(verdicts)
-        self.duplicates += [verdict.is_duplicate for verdict in verdicts]
+        times, duplicates = zip(*tally, strict=True)
+        median, p99 = np.percentile(times, [50, 99], method="inverted_cdf").tolist()
+        items, duplicate_count = len(times), sum(duplicates)
+        return Hour(hour, items, items - duplicate_count, duplicate_count, now.window_documents, now.bytes, median, p99)
 
 
 class Pace:
@@ -448,9 +434,6 @@ def format_time(moment: int) -> str:
 def format_hour(hour: int) -> str:
     """Return an hour since 1970 as ISO 8601."""
     return utc(hour * _HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")
-
-
-_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)

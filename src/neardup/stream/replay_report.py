@@ -21,13 +21,12 @@ from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
-from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead
 from neardup.pages.charts import COLOURS, dashed_rules, decade_ticks, finish_chart, log_axis, time_axis, tooltips
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Report, ReportLimits
+from neardup.pages.report import Report, ReportContext, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts

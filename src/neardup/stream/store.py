@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +14,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from io import FileIO
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self
@@ -26,115 +24,7 @@ from neardup.errors import InputError, StoreError, UnknownDocument
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
-
-_OPEN, _CLOSED = "pid", "closed"
-
-
-class Lock:
-    """Locks ``<store>.lock`` for the life of a store; the system releases it when the process ends, however it ends.
-
-    The lock is a separate file, so that other programs can read the store while it is in use. The file stays after
-    the release (otherwise two openers could lock two files of one name) and then records the last state of the
-    store: a store that has changed since is checked before use.
-
-    Raises ``StoreError`` if another process, or another Store of this one, holds it, or the file cannot be made.
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._store = store
-        self.path = self.path_for(store)
-        try:
-            self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
-        except OSError as error:
-            raise StoreError(
-                f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
-                "needs a folder that may be written to"
-            ) from None
-        try:
-            self._acquire()
-            self._last_state = self._words()
-            self._write(f"{_OPEN} {os.getpid()}\n")
-        except BaseException:
-            self._file.close()
-            raise
-
-    @staticmethod
-    def path_for(store: Path) -> Path:
-        """Return the path of the lock file of a store."""
-        return store.with_name(f"{store.name}.lock")
-
-    @staticmethod
-    def is_held(store: Path) -> bool:
-        """Return whether a process has the store open for writing."""
-        try:
-            handle = os.open(Lock.path_for(store), os.O_RDWR)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(handle)
-        return False
-
-    @staticmethod
-    def service_address(store: Path) -> str:
-        """Return the address of the service that has a store open; empty if there is none."""
-        with contextlib.suppress(OSError):
-            words = Lock.path_for(store).read_text("utf-8", "replace").split()
-            if len(words) == 3 and words[0] == _OPEN:
-                return words[2]
-        return ""
-
-    def record_address(self, address: str) -> None:
-        """Record the address of the service that has the store open."""
-        self._write(f"{_OPEN} {os.getpid()} {address}\n")
-
-    def _acquire(self) -> None:
-        try:
-            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            words = self._words()
-            has_process = len(words) > 1 and words[0] == _OPEN
-            holder = f"process {words[1]}" if has_process else "another process"
-            holder += " (this one)" if has_process and words[1] == str(os.getpid()) else ""
-            raise StoreError(
-                f"{self._store} is in use by {holder}; a store has one writer at a time: stop that one, or "
-                "name another path"
-            ) from None
-        except OSError as error:
-            raise StoreError(
-                f"{self._store} cannot be locked ({error.strerror}); keep the store on a file system with locks"
-            ) from None
-
-    def _words(self) -> list[str]:
-        return self._file.read(1000).decode("utf-8", "replace").split()
-
-    def _write(self, line: str) -> None:
-        # A lost write only costs a check at the next start, so a full disk is no reason to stop.
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._file.fileno(), 0)
-            os.pwrite(self._file.fileno(), line.encode(), 0)
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether the last holder closed the store cleanly and nobody has changed it since."""
-        return self._last_state == self._state().split()
-
-    def _state(self) -> str:
-        found = self._store.stat()
-        return f"{_CLOSED} {found.st_size} {found.st_mtime_ns}\n"
-
-    def release(self, *, clean: bool) -> None:
-        """Release the lock.
-
-        ``clean``: whether the store is closed cleanly, or was clean before and refused without a change.
-        """
-        if not self._file.closed:
-            self._write(self._state() if clean else "")
-            self._file.close()
-
+from neardup.stream.lock import Lock
 
 FORMAT = 2
 #: "NDUP": marks the file as a store of neardup.
@@ -398,31 +288,23 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
 
 _DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
-_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, h.serial, h.text, h.title, h.sum FROM"
+_WITH_TEXT, _WITHOUT_TEXT = "h.serial, h.text, h.title, h.sum", "NULL, NULL, NULL, NULL"
+_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITH_TEXT} FROM"
+_DOCUMENTS = f"{_WITH_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
+_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
 #: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
-_SELECT_HELD = (
-    f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
-)
-_DOCUMENTS = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
-_SELECT_UNPLACED = f"{_DOCUMENTS} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
-_SELECT_BY_ID = f"{_DOCUMENTS} d.id = ?"
-#: The same without texts.
-_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE"  # noqa: S608
-_SELECT_SINCE_BARE = f"{_DOCUMENTS_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
-_SELECT_BY_ID_BARE = f"{_DOCUMENTS_BARE} d.id = ?"
-_SELECT_STOPPED = (
-    f"{_DOCUMENTS_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
-)
-_SELECT_LATEST_STOPPED = f"{_DOCUMENTS_BARE} d.kind <> 'original' AND d.judged >= ? ORDER BY d.serial DESC LIMIT ?"
+_SELECT_HELD = f"{_WITH_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE"
+_STOPPED = "d.kind <> 'original' AND d.judged >= ?"
+#: The order of batches, which begin at a serial.
+_IN_ORDER = "d.serial >= ? ORDER BY d.serial LIMIT ?"
 _SELECT_STOPPED_TEXT = (
     "SELECT k.digest, k.text, k.title FROM documents d JOIN kept k ON k.serial = d.serial "
     "WHERE d.id = ? AND k.serial >= ?"
 )
 _SELECT_JUDGED = (
-    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, NULL, NULL, NULL, NULL, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
 )
-_INSERT = f"INSERT INTO documents ({_COLUMNS}, sum, placed) VALUES ({'?, ' * 16}?)"  # noqa: S608
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
 _OLDEST_TEXT = (
@@ -483,36 +365,33 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(repr(values).encode())
 
 
-def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[tuple[str, list[Row]]]:
-    """Return the statements that insert documents, each with its rows of values."""
+#: Rows per INSERT statement.
+_ROWS_PER_INSERT = 16
+
+
+def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocument], *, placed: bool) -> None:
+    """Insert documents: rows, texts in the window, and digests with the texts of duplicates."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.is_held]
     kept = [
         (int(row.serial), row.digest, None if row.is_held else row.text, "" if row.is_held else row.title)
         for row in rows
         if row.digest
     ]
-    return [
-        (_INSERT, [(*to_row(row), int(placed or not row.origin)) for row in rows]),
-        ("INSERT INTO held VALUES (?, ?, ?, ?)", [(*values, checksum(*values)) for values in held]),
-        (
-            "INSERT INTO kept VALUES (?, ?, ?, ?, ?)",
-            [(*values, checksum(values[0], values[1], values[3])) for values in kept],
-        ),
-    ]
+    _insert(
+        connection,
+        f"documents ({_COLUMNS}, sum, placed)",
+        [(*to_row(row), int(placed or not row.origin)) for row in rows],
+    )
+    _insert(connection, "held", [(*values, checksum(*values)) for values in held])
+    _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
 
 
-#: Rows per INSERT statement.
-_ROWS_PER_INSERT = 16
-
-
-def _insert(connection: sqlite3.Connection, statement: str, values: Sequence[Row]) -> None:
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
     """Insert rows, many per statement: each statement lets other threads run, whose turns take longer than a row."""
-    into, placeholders = statement.split(" VALUES ")
-    whole = len(values) - len(values) % _ROWS_PER_INSERT
-    for begin in range(0, whole, _ROWS_PER_INSERT):
-        flat = [value for row in values[begin : begin + _ROWS_PER_INSERT] for value in row]
-        connection.execute(f"{into} VALUES {', '.join([placeholders] * _ROWS_PER_INSERT)}", flat)
-    connection.executemany(statement, values[whole:])
+    for begin in range(0, len(rows), _ROWS_PER_INSERT):
+        part = rows[begin : begin + _ROWS_PER_INSERT]
+        marks = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
+        connection.execute(f"INSERT INTO {table} VALUES {marks}", [value for row in part for value in row])  # noqa: S608
 
 
 def to_row(stored: StoredDocument) -> Row:
@@ -618,9 +497,18 @@ class StoreReader:
         with self._translated_errors():
             yield self._connection
 
-    def _numbers(self) -> dict[str, int]:
+    def _rows(self, query: str, *parameters: object) -> list[Row]:
+        # Fetched completely, so that others may write between two queries.
         with self._reading() as connection:
-            return dict(connection.execute("SELECT name, value FROM tally"))
+            return connection.execute(query, parameters).fetchall()
+
+    def _value(self, query: str, *parameters: object) -> str | None:
+        """Return the text in the only row of a result, None if there is none."""
+        rows = self._rows(query, *parameters)
+        return str(rows[0][0]) if rows else None
+
+    def _numbers(self) -> dict[str, int]:
+        return dict(self._rows("SELECT name, value FROM tally"))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -631,15 +519,11 @@ class StoreReader:
     @property
     def held_count(self) -> int:
         """Number of documents in the window."""
-        with self._reading() as connection:
-            query = "SELECT count(*) FROM held WHERE serial >= ?"
-            return int(connection.execute(query, (self._forgotten,)).fetchone()[0])
+        return int(self._rows("SELECT count(*) FROM held WHERE serial >= ?", self._forgotten)[0][0])
 
     def meta(self, name: str) -> str | None:
         """Return an entry of the table meta: ``fingerprint``, or ``setting`` and a name."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-            return None if row is None else str(row[0])
+        return self._value("SELECT value FROM meta WHERE name = ?", name)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -648,19 +532,17 @@ class StoreReader:
 
     def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
         """Yield the documents in the window in batches, in order of serial."""
-        yield from self._batches(_SELECT_HELD, self._forgotten, batch)
+        yield from self._batches(f"{_SELECT_HELD} {_IN_ORDER}", self._forgotten, batch)
 
     def unplaced_documents(self) -> Iterator[StoredDocument]:
         """Yield the judged documents that are not yet in their place, in order of serial."""
-        for found in self._batches(_SELECT_UNPLACED, -(2**63), 256):
+        for found in self._batches(f"{_DOCUMENTS} d.placed = 0 AND {_IN_ORDER}", -(2**63), 256):
             yield from found
 
     def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[StoredDocument]]:
-        # Each query is fetched completely, so that others may write between two batches.
         while True:
-            with self._reading() as connection:
-                rows = connection.execute(query, (*parameters, begin, batch)).fetchall()
-                found = [self._checked_document(row) for row in rows]
+            rows = self._rows(query, *parameters, begin, batch)
+            found = [self._checked_document(row) for row in rows]
             if found:
                 yield found
             if len(rows) < batch:
@@ -675,36 +557,29 @@ class StoreReader:
 
     def latest_documents(self, count: int) -> list[StoredDocument]:
         """Return the documents that arrived last, in order of arrival, without their texts."""
-        with self._reading() as connection:
-            (top,) = connection.execute("SELECT max(serial) FROM documents").fetchone()
+        ((top,),) = self._rows("SELECT max(serial) FROM documents")
         if top is None:
             return []
-        found = [row for rows in self._batches(_SELECT_SINCE_BARE, top + 1 - count, _ROWS_PER_QUERY) for row in rows]
-        return [row for row in found if row.serial <= top]
+        batches = self._batches(f"{_DOCUMENTS_BARE} {_IN_ORDER}", top + 1 - count, _ROWS_PER_QUERY)
+        return [row for rows in batches for row in rows if row.serial <= top]
 
     def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[StoredDocument]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Released documents are no longer duplicates.
         """
-        for found in self._batches(_SELECT_STOPPED, after + 1, _ROWS_PER_QUERY, since):
+        for found in self._batches(f"{_DOCUMENTS_BARE} {_STOPPED} AND {_IN_ORDER}", after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
     def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
-        with self._reading() as connection:
-            return [
-                self._checked_document(row)
-                for row in connection.execute(_SELECT_LATEST_STOPPED, (since, limit)).fetchall()
-            ]
+        query = f"{_DOCUMENTS_BARE} {_STOPPED} ORDER BY d.serial DESC LIMIT ?"
+        return [self._checked_document(row) for row in self._rows(query, since, limit)]
 
     def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
-        if not is_storable(name):
-            return None
-        with self._reading() as connection:
-            row = connection.execute(_SELECT_BY_ID if text else _SELECT_BY_ID_BARE, (name,)).fetchone()
-            return None if row is None else self._checked_document(row)
+        found = list(self._rows_of_ids(f"{_DOCUMENTS if text else _DOCUMENTS_BARE} d.id IN", [name]))
+        return self._checked_document(found[0]) if found else None
 
     def text_beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
         """Return the beginnings of the texts of those documents that are in the window, by serial."""
@@ -713,8 +588,7 @@ class StoreReader:
             batch_ids = [serial for serial in serials[begin : begin + _IDS_PER_QUERY] if serial >= self._forgotten]
             marks = ", ".join("?" * len(batch_ids))
             query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
-            with self._reading() as connection:
-                found |= dict(connection.execute(query, (characters, *batch_ids)))
+            found |= dict(self._rows(query, characters, *batch_ids))
         return found
 
     def judged_ids(self, ids: Sequence[str]) -> set[str]:
@@ -736,18 +610,14 @@ class StoreReader:
         valid = [name for name in ids if is_storable(name)]
         for begin in range(0, len(valid), _IDS_PER_QUERY):
             batch_ids = valid[begin : begin + _IDS_PER_QUERY]
-            with self._reading() as connection:
-                yield from connection.execute(f"{query} ({', '.join('?' * len(batch_ids))})", batch_ids).fetchall()
+            yield from self._rows(f"{query} ({', '.join('?' * len(batch_ids))})", *batch_ids)
 
     def stopped_text(self, name: str) -> tuple[str, str] | None:
         """Return text and title of a document that is not in the window, None if they are not kept."""
-        if not is_storable(name):
+        rows = self._rows(_SELECT_STOPPED_TEXT, name, self._forgotten) if is_storable(name) else []
+        if not rows or rows[0][1] is None:
             return None
-        with self._reading() as connection:
-            row = connection.execute(_SELECT_STOPPED_TEXT, (name, self._forgotten)).fetchone()
-        if row is None or row[1] is None:
-            return None
-        digest, text, title = row
+        ((digest, text, title),) = rows
         if text_digest(text) != digest:
             raise damage_error(self.path, f"the text of {_shorten(name)} is not what was written")
         return text, title
@@ -767,8 +637,7 @@ class StoreReader:
             f"WHERE d.serial > (SELECT max(serial) FROM documents) - ? AND {conditions} ORDER BY d.serial DESC LIMIT ?"
         )
         patterns = ["%" + re.sub("[!%_]", r"!\g<0>", word) + "%" for word in words for _ in range(2)]
-        with self._reading() as connection:
-            return [name for (name,) in connection.execute(query, (recent, *patterns, limit))]
+        return [name for (name,) in self._rows(query, recent, *patterns, limit)]
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none."""
@@ -778,8 +647,7 @@ class StoreReader:
     def releases(self, since: int) -> list[Release]:
         """Return the released duplicates from a serial on, in order."""
         query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
-        with self._reading() as connection:
-            return [Release(*row) for row in connection.execute(query, (since,))]
+        return [Release(*row) for row in self._rows(query, since)]
 
     def stopped_document(self, name: str) -> StoredDocument:
         """Return the duplicate of an id, without its text.
@@ -794,12 +662,10 @@ class StoreReader:
             )
         if row.verdict.is_duplicate:
             return row
-        with self._reading() as connection:
-            query = "SELECT by, at FROM released WHERE serial = ?"
-            released = connection.execute(query, (row.serial,)).fetchone()
-        if released is None:
+        released = self._rows("SELECT by, at FROM released WHERE serial = ?", row.serial)
+        if not released:
             raise InputError(f"{name!r} was not stopped: it is an original, so there is nothing to release")
-        by, at = released
+        ((by, at),) = released
         released_at = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         releaser = f" by {by}" if by else ""
         raise InputError(f"{name!r} was released already{releaser} at {released_at}, so there is nothing to release")
@@ -811,15 +677,12 @@ class StoreReader:
 
     def judged_count(self, origin: str) -> int:
         """Return the number of judged documents of an origin that is not empty."""
-        with self._reading() as connection:
-            query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
-            return int(connection.execute(query, (origin,)).fetchone()[0])
+        # The second condition makes the index serve.
+        return int(self._rows("SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''", origin)[0][0])
 
     def state(self, key: str) -> str | None:
         """Return the text stored under a key, None if there is none."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT value FROM state WHERE name = ?", (key,)).fetchone()
-            return None if row is None else str(row[0])
+        return self._value("SELECT value FROM state WHERE name = ?", key)
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
@@ -950,20 +813,12 @@ class Store(StoreReader):
                 count(tally, [removed.verdict], -1)
                 for table in ("documents", "held", "kept"):
                     connection.execute(f"DELETE FROM {table} WHERE serial = ?", (removed.serial,))  # noqa: S608
-            for statement, values in insert_statements(rows, placed=released_by is not None):
-                _insert(connection, statement, values)
+            insert_documents(connection, rows, placed=released_by is not None)
             if removed is not None and released_by is not None:
                 former = removed.verdict
-                release_row = (
-                    int(rows[0].serial),
-                    removed.id,
-                    time.time(),
-                    released_by,
-                    former.kind,
-                    former.of,
-                    former.similarity,
-                )
-                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", release_row)
+                release = (int(rows[0].serial), removed.id, time.time(), released_by)
+                released = (*release, former.kind, former.of, former.similarity)
+                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", released)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
@@ -1005,8 +860,7 @@ class Store(StoreReader):
 
     def requests(self) -> list[tuple[str, str]]:
         """Return the unanswered requests for a release: ids, and who asks."""
-        with self._reading() as connection:
-            return connection.execute("SELECT id, by FROM requests WHERE answer IS NULL ORDER BY id").fetchall()
+        return self._rows("SELECT id, by FROM requests WHERE answer IS NULL ORDER BY id")
 
     def answer_request(self, name: str, answer: Mapping[str, str]) -> None:
         """Answer a request with the ``file`` that the item is in now, or with the ``error``."""

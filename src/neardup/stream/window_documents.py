@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from neardup.stream.document import COUNTS, Verdict, count
-from neardup.stream.second_step import Record
+from neardup.stream.window_step import Record
 
 
 class WindowDocuments:

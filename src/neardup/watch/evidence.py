@@ -67,7 +67,7 @@ def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, An
         "score": verdict.score,
     }
     if verdict.score is None:
-        return fields | {"reason": "equal texts, of which no classifier is asked", "measures": []}
+        return fields | {"reason": "equal texts, which no classifier judges", "measures": []}
     bar = "" if cut is None else f" >= {cut:g}"
     reason = f"score {verdict.score:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
     return fields | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}

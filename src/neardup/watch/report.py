@@ -18,12 +18,11 @@ import pyarrow as pa
 from neardup.classifier.domain import DomainCounts
 from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
-from neardup.pages.builder import document_lead
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
-from neardup.pages.report import COPY, NEAR, ReportLimits
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, format_time
+from neardup.pages.report import ReportLimits, document_lead
+from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, format_time
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
@@ -293,7 +292,7 @@ class StoreReport:
         return self.classifier.recipe
 
     def _report(self, reader: StoreReader, stored_flow: StoredFlow, recipe: Recipe, inbox: str) -> Report:
-        from neardup.pages.builder import ReportContext, ReportSources, build_report
+        from neardup.pages.report import ReportContext, ReportSources, build_report
         from neardup.search.margin import criterion_of, has_threshold
         from neardup.stream.replay_report import evidence_in_words
 

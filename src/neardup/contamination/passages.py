@@ -1,4 +1,4 @@
-"""The items of a test set as sets of n-grams, column by column and all columns together."""
+"""The items of a test set, and their passages: the texts to search for, as sets of n-grams."""
 
 from __future__ import annotations
 
@@ -33,40 +33,19 @@ _FILTER_BITS = 16
 
 @dataclass(frozen=True)
 class Items:
-    """The items of a test set.
+    """The items of a test set."""
 
-    Attributes
-    ----------
-    names : sequence
-        The ids, or row numbers.
-    columns : tuple of str
-        The compared columns; if there are several, the last is ``all``: their texts line by line.
-    texts : list of list of str
-        The text of each item, by column.
-    rejected : dict of str to int
-        Numbers of rejected rows, by reason.
-    """
-
-    names: Sequence[Any]
-    columns: tuple[str, ...]
-    texts: list[list[str]]
-    rejected: dict[str, int]
+    names: Sequence[Any]  #: the ids, or row numbers
+    columns: tuple[str, ...]  #: the compared ones; of several, the last is ``all``: their texts line by line
+    texts: list[list[str]]  #: the text of each item, by column
+    rejected: dict[str, int]  #: numbers of rejected rows, by reason
 
 
 def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
-    """Return the items of a test set.
+    """Return the items of a test set, which is read once. Its text column decides which rows are items.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The test set, read once. Its text column decides which rows are items.
-    columns : sequence of str
-        The columns to compare, the corpus's text column first; that one alone by default.
-
-    Raises
-    ------
-    InputError
-        If there is no item, an id is repeated, or a column is missing or not a text column.
+    ``columns``: the columns to compare, the text column first; that one alone by default. Raises ``InputError`` if
+    there is no item, an id is repeated, or a column is missing or not a text column.
     """
     batches = list(corpus.scan())
     texts = [text for batch in batches for text in batch.texts.to_pylist()]
@@ -84,10 +63,8 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
         column_texts += [_column_texts(table, column) for column in columns[1:]]
     compared = tuple(columns) or (",".join(corpus.read_options.texts),)
     if len(compared) > 1:
-        compared, column_texts = (
-            (*compared, ALL),
-            [*column_texts, ["\n".join(parts) for parts in zip(*column_texts, strict=True)]],
-        )
+        compared = (*compared, ALL)
+        column_texts.append(["\n".join(parts) for parts in zip(*column_texts, strict=True)])
     return Items([names.name_at(at) for at in range(len(texts))], compared, column_texts, dict(corpus.rejected.counts))
 
 
@@ -106,43 +83,24 @@ def _column_texts(table: pa.Table, column: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Passages:
-    """The passages to search for, each an item's column with enough words, and an index of their grams.
-
-    Attributes
-    ----------
-    items : Items
-        The test set.
-    ngrams : int
-        Words of a gram.
-    item, column : int64[p]
-        Item and column number of each passage.
-    words : int64[p]
-        Number of words of each passage.
-    sizes : int64[p]
-        Number of distinct grams of each passage.
-    heads : int64[p + 1]
-        Offsets of the passages in ``gram_numbers``.
-    gram_numbers : int64[k]
-        The grams of all passages in text order, as numbers from 0.
-    owner_heads, owners : int64[g + 1], int64
-        The passages that contain each gram.
-    too_short : list of (int, int)
-        Item and column numbers of texts with too few words.
-    """
+    """The passages to search for, each an item's column with enough words, and an index of their grams."""
 
     items: Items
-    ngrams: int
+    ngrams: int  #: words of a gram
+    #: int64[p]: item and column number of each passage, its words, and its distinct grams.
     item: Integers
     column: Integers
     words: Integers
     sizes: Integers
+    #: int64[p + 1], int64[k]: offsets of the passages in the grams of all, which are in text order, as numbers from 0.
     heads: Integers
     gram_numbers: Integers
+    #: int64[g + 1], int64: the passages that contain each gram.
     owner_heads: Integers
     owners: Integers
-    distinct: Words
-    first_words: Words
-    too_short: list[tuple[int, int]]
+    distinct: Words  #: the gram of each number
+    first_words: Words  #: the first words of passages shorter than a gram
+    too_short: list[tuple[int, int]]  #: item and column numbers of texts with too few words
 
     def __len__(self) -> int:
         return len(self.item)
@@ -183,23 +141,10 @@ class Passages:
 
 
 def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
-    """Return the passages of items: the texts with enough words, as grams.
+    """Return the passages of items: the texts of at least ``min_words`` words; shorter ones would be found everywhere.
 
-    Parameters
-    ----------
-    items : Items
-        The test set.
-    ngrams : int
-        Words of a gram. A text with fewer words is one gram of all its words.
-    min_words : int
-        A text with fewer words is not searched: it would be found everywhere.
-
-    Raises
-    ------
-    RecipeError
-        If a number is not a whole number of at least 1.
-    InputError
-        If no text has enough words.
+    A text of fewer words than ``ngrams`` is one gram of all its words. Raises ``RecipeError`` if a number is not a
+    whole number of at least 1, and ``InputError`` if no text has enough words.
     """
     for name, number in ((option("--ngrams"), ngrams), (option("--min-words"), min_words)):
         check_count(name, number, "give a number of words")

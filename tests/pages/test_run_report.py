@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from threshold_recipes import MARGINS, TEXTS, dedup
 
 import neardup as nd
-from neardup.pages.batch_report import run_report
-from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
-from neardup.pages.report_charts import build_charts
-from neardup.pages.report_page import report_page
+from neardup.pages.report import Report
+from neardup.pages.report_page import build_charts, report_page
+from neardup.pages.run_report import run_report
 from neardup.pages.sweep import rule_in_words
+from neardup.pages.verdicts import COPY, EQUAL_FEATURES, KEPT, NEAR
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 

@@ -1,4 +1,4 @@
-"""The second step of a flow: which matches in the window also pass another measure or a classifier."""
+"""The second step on the matches of a document in the window: which of them also pass a measure or a classifier."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _PreparedCache:
 
     def forget_from(self, serial: int) -> None:
         """Forget documents from a serial on, since their serials will be used again."""
-        self._prepared = {number: one for number, one in self._prepared.items() if 0 <= number < serial}
+        self._prepared = {number: one for number, one in self._prepared.items() if number < serial}
 
 
 def _row(rows: FeatureRows, i: int) -> FeatureRows:
@@ -121,14 +121,11 @@ class MeasureStep:
         del serial
         records = [record, *map(self._record_of, candidates.tolist())]
         texts = [content_of(item.text, self._recipe.content) for item in records]
-        right = np.arange(1, len(texts))
-        candidate_pairs = Matches(
-            np.arange(len(texts)), np.zeros_like(right), right, np.ones((len(right), 3), np.int64)
-        )
+        places, count = np.arange(len(texts)), len(candidates)
+        pairs = Matches(places, np.zeros(count, np.int64), places[1:], np.ones((count, 3), np.int64))
         # No text counts as equal to another, so that every pair is measured.
-        distinct = np.arange(len(texts))
         passed = apply_second_step(
-            candidate_pairs, self._recipe, distinct, lambda places: Records([texts[i] for i in places]), threads=1
+            pairs, self._recipe, places, lambda chosen: Records([texts[i] for i in chosen]), threads=1
         )
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
         step = self._recipe.parsed_second_step

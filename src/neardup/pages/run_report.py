@@ -14,18 +14,27 @@ import numpy as np
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
+from neardup.keep.pairs import APART, EQUAL
 from neardup.kernels import Integers
-from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead, listed_rows
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import table, to_html
 from neardup.pages.page import check_drawing
-from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Report, ReportLimits, bin_similarities
+from neardup.pages.report import (
+    Report,
+    ReportContext,
+    ReportLimits,
+    ReportSources,
+    bin_similarities,
+    build_report,
+    document_lead,
+    listed_rows,
+)
 from neardup.pages.sweep import shared_in_words, similarity_name
-from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import COPY, EQUAL_FEATURES, NEAR, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
-from neardup.search.findings import APART, EQUAL, Findings
+from neardup.search.findings import Findings
 from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
 
@@ -165,7 +174,7 @@ class _RunDocuments:
         # One reading serves the list of dropped documents as well.
         self._reader.load(np.unique(np.concatenate([np.array(rows, np.int64), self._listed])))
         dropped = np.array([row for row in rows if found.dropped_mask[row]], np.int64)
-        edges = found.edges(dropped, found.keepers.keeper[dropped])
+        edges = found.pairs.edge_of(dropped, found.keepers.keeper[dropped])
         self._edges = dict(zip(dropped.tolist(), edges.tolist(), strict=True))
         if found.classifier is not None and found.matches.vectors is not None:
             table = EvidenceTable(found.classifier, found.matches.vectors, edges)
@@ -195,13 +204,13 @@ class _RunDocuments:
         pairs = [pair for members in by_keeper.values() for pair in combinations(members, 2)]
         if not pairs:
             return set()
-        edges = found.edges(*np.array(pairs, np.int64).T)
+        edges = found.pairs.edge_of(*np.array(pairs, np.int64).T)
         return {pair for pair, edge in zip(pairs, edges.tolist(), strict=True) if edge != APART}
 
 
 def similarity_plot(found: Findings) -> Any:
     """Return an Altair chart of the similarities of dropped documents to their keepers; it loads nothing."""
-    from neardup.pages.report_charts import similarity_chart
+    from neardup.pages.report_page import similarity_chart
 
     check_drawing("a chart")
     title = similarity_name(found.criterion, found.recipe)
