@@ -238,8 +238,27 @@ def compare(
         Labelled pairs or clusters: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
     clusters : str, optional
         Instead of labels: the column whose equal values mean duplicates.
-    recipes, classifiers, content, thresholds, label_column, positive, only, complete, ignore_unknown
-        As the options of ``neardup compare``, which its ``--help-all`` describes.
+    recipes : sequence of Recipe, str or path, optional
+        Recipes, names or TOML files; all named recipes by default.
+    classifiers : sequence of Classifier or path
+        Classifiers, or their files, whose names they get.
+    content : str, optional
+        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
+    thresholds : str or sequence of float, optional
+        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
+        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
+        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
+        The own threshold or cut of each system is always tried.
+    label_column : str, optional
+        Column of the labels; by default ``label`` or ``level``.
+    positive : float
+        Labels at or above this value mean duplicate.
+    only : str, optional
+        ``COLUMN=VALUE``: only labels with this value in this column, such as ``split=train``.
+    complete : bool
+        Treat pairs without a label as different.
+    ignore_unknown : bool
+        Ignore labels of documents that the data does not have, instead of refusing them.
     title_column, time_column : str, optional
         Columns of titles and times, for classifiers that compare them.
     text_column, id_column, threads, memory, encoder, progress
@@ -384,8 +403,23 @@ def train(
         As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label)
         Labelled pairs: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
-    vector, candidate_rule, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
-        As the options of ``neardup train``, which its ``--help-all`` describes.
+    vector : str or Vector
+        The measures: a name such as ``default``, or a list such as ``jaccard(words:4), numbers``.
+    candidate_rule : str, optional
+        A low bound on one measure of feature sets; pairs below it are never measured. The default is
+        ``jaccard(words:3)`` from 0.1 on, or from the least similar labelled pair on if that is higher: a machine knows
+        nothing about pairs less similar than all of its training pairs.
+    content : str
+        The part of the texts that is compared, as in ``Recipe``.
+    label_column, positive, only, ignore_unknown
+        As in ``compare``.
+    kernels : sequence of str
+        ``linear``, ``rbf`` or both; of both, the linear one wins unless the other is clearly better.
+    folds : int
+        Number of cross-validation folds, 2 to 20. Raising it trains the judging machines on more of the pairs, and
+        takes longer.
+    seed : int
+        Random seed of the folds, and of the pairs in the coarse search.
     text_column, id_column, title_column, time_column, threads, encoder, progress
         As in ``dedup``.
 

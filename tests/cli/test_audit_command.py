@@ -91,6 +91,10 @@ def test_the_page_serves_the_sample_until_all_is_labelled(
     assert "none is left" in second.stderr
     assert second.stdout == first.stdout
     assert neardup("audit", corpus, *OPTIONS, "--labels", store).stdout == first.stdout
+    # Labels of a table count beside those given on the page.
+    monkeypatch.setattr(serving, "serve", lambda *arguments, **options: None)
+    both = neardup("audit", corpus, *OPTIONS, "--labels", store, "--store", tmp_path / "empty.db")
+    assert both.stdout == first.stdout
     with LabelStore(store) as labels:
         assert labels.labellers == ["ann"]
 

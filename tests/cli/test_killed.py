@@ -149,6 +149,19 @@ def test_an_output_that_fails_to_close_after_an_interruption_is_no_error(
     assert names_in(out) == set()
 
 
+def test_an_interruption_names_the_outputs_that_are_complete(
+    corpus: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(content: object, name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neardup.cli.dedup.write_json", interrupted)
+    outputs = "-o", out / "clean.jsonl", "--summary", out / "summary.json"
+    stderr = neardup("dedup", corpus, *outputs, code=130).stderr
+    assert stderr.endswith(f"neardup: interrupted; written: {out / 'clean.jsonl'}\n")
+    assert names_in(out) == {"clean.jsonl"}
+
+
 def test_a_killed_command_can_be_repeated(corpus: Path, out: Path, warm: None) -> None:
     command = "dedup", corpus, "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
     started = start_process(*command, pausing=True)

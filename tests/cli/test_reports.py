@@ -70,9 +70,10 @@ def test_a_document_inside_another_is_not_called_equal(tmp_path: Path) -> None:
     [
         (("--report-margin", "0.5", "--title-column", "date"), ("from 0.3 to 1", '<strong><bdi dir="auto">2024-01-03')),
         (
-            ("--report-margin", "none", "--report-rows", "1", "--report-families", "0"),
-            ("thresholds from 0.8 to 1", "were not searched", "1 of 2 are listed.", "0 of 1 families are shown"),
+            ("--report-margin", "none", "--time-column", "score"),
+            ("from 0.8 to 1", "were not searched", '<span class="dim">3<'),
         ),
+        (("--report-rows", "1", "--report-families", "0"), ("1 of 2 are listed.", "0 of 1 families are shown")),
     ],
 )
 def test_options_set_the_margin_and_the_length_of_a_report(

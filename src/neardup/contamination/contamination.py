@@ -216,22 +216,10 @@ def contamination_of(
 
     Parameters
     ----------
-    train : Corpus
-        The training texts; read once and not kept in memory.
-    test : Corpus
-        The test set; kept in memory.
-    columns : sequence of str
-        Columns of the test set to search, separately and together; its text column by default.
-    ngrams : int
-        Words of a gram. Raising it finds fewer chance matches, and fewer items with scattered changes.
-    at_least : float
-        The smallest containment that counts, above 0 and at most 1. Raising it requires more of the item.
-    min_words : int
-        Texts of fewer words are not searched [Brown et al. 2020, appendix C, takes at least 8].
-    threads : int, optional
-        Number of threads. It changes the time, never the result.
-    progress : callable, optional
-        Called with ("read", bytes done, total bytes or None).
+    train, test : Corpus
+        The training texts, which are read once and not kept in memory, and the test set, which is.
+    columns, ngrams, at_least, min_words, threads, progress
+        As in ``neardup.check_contamination``; [Brown et al. 2020, appendix C] takes texts of at least 8 words.
     write_spans : callable, optional
         Called with tables of spans (``SPANS``), in the order of the training texts; by default they are collected.
 

@@ -361,23 +361,10 @@ def compare(
         The documents, opened with the column of clusters as ``order_column`` if there are no labels.
     labels : path, table, or list of (id, id, label), optional
         See ``labels.read_labels``. The default is the clusters of the corpus.
-    recipes : sequence of Recipe, str or path, optional
-        Recipes, names or TOML files; all named recipes by default.
-    classifiers : sequence of Classifier or path
-        Classifiers, or their files, whose names they get.
-    content : str, optional
-        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
-    thresholds : str or sequence of float, optional
-        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
-        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
-        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
-        The own threshold or cut of each system is always tried.
-    label_column, positive, only, complete, ignore_unknown
-        See ``labels.read_labels``.
-    title_column, time_column : str, optional
-        The columns of titles and times, for classifiers that compare them; as in training by default.
     threads, memory, encoder, progress
         See ``pipeline.run``; progress counts systems.
+
+    The other parameters are those of ``neardup.compare``; titles and times are by default those of the training.
 
     Raises
     ------

@@ -66,7 +66,7 @@ def log_axis(**options: Any) -> alt.Axis:
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
 
-def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
+def log_count_axis(name: str, title: str, *, most: float) -> alt.Y:
     """Return a logarithmic axis of counts that begins at one half, so that a count of one is visible.
 
     The ticks are powers of ten, and if ``most``, the highest count, is below 100, also twice and five times these. The
@@ -74,15 +74,11 @@ def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
     """
     import altair as alt
 
-    scale = alt.Scale(type="log", domainMin=LOG_FLOOR)
-    if not most:
-        ticks = [10.0**power for power in range(-3, 13)]
-    else:
-        powers = [10**power for power in range(len(str(int(most))))]
-        fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
-        top = next(tick for tick in fine if tick >= most)
-        ticks = [tick for tick in (powers if len(powers) > 2 else fine) if tick < top] + [top]
-        scale = alt.Scale(type="log", domain=[LOG_FLOOR, top])
+    powers = [10**power for power in range(len(str(int(most))))]
+    fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
+    top = next(tick for tick in fine if tick >= most)
+    ticks = [tick for tick in (powers if len(powers) > 2 else fine) if tick < top] + [top]
+    scale = alt.Scale(type="log", domain=[LOG_FLOOR, top])
     return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=ticks))
 
 
@@ -182,8 +178,8 @@ def bit_axis(name: str, title: str, most: int) -> alt.X:
     )
 
 
-def slider_rule(at: str = "cut") -> alt.Chart:
-    """Return a rule at the parameter ``cut``, which a slider sets, or at an expression of it."""
+def slider_rule(at: str) -> alt.Chart:
+    """Return a rule at an expression of the parameter ``cut``, which a slider sets."""
     import altair as alt
 
     data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at=at)

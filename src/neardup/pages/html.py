@@ -404,7 +404,7 @@ def fold(summary: str, *content: str, is_open: bool = False, search_text: str = 
     return _part("fold", summary, content, is_open, search_text)
 
 
-def search_field(within: str, *, label: str, noun: str = "entries") -> Html:
+def search_field(within: str, *, label: str, noun: str) -> Html:
     """Return a search field for the elements with ``data-search`` inside the element with the id ``within``.
 
     It hides those that lack one of its words. The page needs the script ``search.js``.

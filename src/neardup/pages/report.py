@@ -21,7 +21,6 @@ from neardup.pages.html import clip
 from neardup.pages.sweep import (
     BITS,
     Sweep,
-    SweepResult,
     format_similarity,
     rule_in_words,
     similarity_at,
@@ -464,9 +463,11 @@ def build_report(
     places = np.unique(np.concatenate([members, *matching[:2], *unmatched[:2]]))
     keepers = verdicts.keeper_rows[places]
     places = np.unique(np.concatenate([places, keepers[keepers >= 0]]))
-    view = _ReportDocuments(verdicts, criterion, known, sources, sources.documents(places.tolist()), chosen)
-    if sweep_result is not None:
-        view.add_sweep(sweep_result, members)
+    texts = sources.documents(places.tolist())
+    states = [] if sweep_result is None else map(_drop_string, sweep_result.dropped.T)
+    # Without a sweep no document has a state.
+    dropped_at = dict(zip(members.tolist(), states, strict=False))
+    view = _ReportDocuments(verdicts, criterion, known, sources, texts, chosen, dropped_at)
     rows, removed = listed_rows(verdicts, limits), verdicts.duplicates
     begins, alive = sources.leads(rows), np.unique(verdicts.family[removed])
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
@@ -580,17 +581,14 @@ class _ReportDocuments:
         sources: ReportSources,
         texts: Mapping[int, ShownDocument],
         chosen: Sequence[_ListedFamily],
+        dropped_at: Mapping[int, str],
     ) -> None:
         self._verdicts, self._criterion, self._known = verdicts, criterion, known
         self._sources, self._texts = sources, texts
         # All families at once, because each call may build an index.
         rows = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
         self._matching = sources.matching_pairs({row: texts[row] for row in rows if row in texts})
-        self._dropped_at: dict[int, str] = {}
-
-    def add_sweep(self, sweep_result: SweepResult, members: Integers) -> None:
-        """Add what other thresholds would do to these documents."""
-        self._dropped_at = dict(zip(members.tolist(), map(_drop_string, sweep_result.dropped.T), strict=True))
+        self._dropped_at = dropped_at
 
     def family(self, listed: _ListedFamily) -> Family:
         """Return a family with its listed members."""

@@ -509,45 +509,10 @@ def train(
     time_column: str | None = None,
     progress: Progress | None = None,
 ) -> Training:
-    """Train a classifier on labelled pairs.
+    """Train a classifier on labelled pairs; the parameters are those of ``neardup.train``.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents. It is read once, and once more for each kind of feature whose document frequencies the vector
-        needs.
-    labels : path, table, or list of (id, id, label)
-        Pairs that people judged; see ``labels.labels.read_labels``.
-    vector : str or Vector
-        The measures: a name such as ``default``, or a list such as ``jaccard(words:4), numbers``.
-    candidate_rule : str, optional
-        A low bound on one measure of feature sets; pairs below it are never measured. The default is
-        ``jaccard(words:3)`` from 0.1 on, or from the least similar labelled pair on if that is higher: a machine knows
-        nothing about pairs less similar than all of its training pairs.
-    content : str
-        The part of the texts that is compared, as in ``Recipe``.
-    label_column, positive, only, ignore_unknown
-        See ``labels.labels.read_labels``.
-    kernels : sequence of str
-        ``linear``, ``rbf`` or both; of both, the linear one wins unless the other is clearly better.
-    folds : int
-        Number of cross-validation folds, 2 to 20. Raising it trains the judging machines on more of the pairs, and
-        takes longer.
-    seed : int
-        Random seed of the folds, and of the pairs in the coarse search.
-    threads : int, optional
-        Threads for reading and measuring, without influence on the result; machines are trained in one.
-    encoder : Encoder, optional
-        An object whose ``encode(texts)`` computes embeddings, for the measure ``semantic``.
-    title_column, time_column : str, optional
-        For measures that compare titles or times; detected by their usual names.
-    progress : callable, optional
-        Called with (stage, done, total or None) from time to time.
-
-    Raises
-    ------
-    NeardupError
-        If an input cannot be read, an option is invalid, or there are too few labels.
+    The corpus is read once, and once more for each kind of feature whose document frequencies the vector needs.
+    Threads read and measure; machines are trained in one.
     """
     _check(kernels, folds, seed, threads)
     # Before the corpus is read, which may take long.
