@@ -23,7 +23,7 @@ from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, select_examples
 from neardup.evaluation.intervals import Figure
 from neardup.evaluation.population import Vote, read_votes, store_votes
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.session import SampleQueue, Session
 from neardup.labels.store import LabelStore
 from neardup.pipeline.pipeline import run
