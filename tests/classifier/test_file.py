@@ -158,7 +158,7 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "no array": lambda m, e: e.update({"scores.npy": b"0.5"}),
     "array cut off": lambda m, e: e.update({"support.npy": e["support.npy"][:-8]}),
     "array too large for any memory": lambda m, e: e.update({"dual.npy": huge()}),
-    "array with a nan": lambda m, e: e.update({"fill.npy": saved(np.full(3, np.nan))}),
+    "array with a nan": lambda m, e: e.update({"scores.npy": saved(np.full(3, np.nan))}),
     "a row too many": lambda m, e: e.update({"support.npy": saved(np.zeros((2, 3)))}),
     "counts too few": lambda m, e: e.update({"df-0.npy": saved(np.zeros(1, np.int64))}),
     "other kernel": lambda m, e: m["machine"].update(kernel="linear"),

@@ -183,6 +183,7 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
         ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
         ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
         ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
+        ([("a", "b", 0), ("b", "a", 1)], {}, ("row 1", "two labels", "0 and 1")),
         ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
         (
             [("a", "b", 1)],
