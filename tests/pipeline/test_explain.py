@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from fractions import Fraction
 from itertools import pairwise
 
-import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,21 +34,6 @@ RECIPES = st.builds(
     measure=st.just("euclidean"),
     threshold=st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]),
 )
-
-
-def plain_measures(o: int, a: int, b: int) -> dict[str, float]:
-    similarities = {name: naive.similarity(name, o, a, b) if a and b else 0.0 for name in SET_MEASURES}
-    return similarities | {"euclidean": math.sqrt(a + b - 2 * o)}
-
-
-@given(n=st.sampled_from([1, 2, 3, 5]), multiset=st.booleans(), left=WORDS, right=WORDS)
-def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: str, right: str) -> None:
-    recipe = Recipe(features=f"words:{n}" + ":multiset" * multiset, threshold=0.6)
-    why = explain(left, right, recipe)
-    a, b = (naive.grams(text, "words", "words", n, multiset) for text in (left, right))
-    assert (why.shared, why.sizes) == (len(a & b), (len(a), len(b)))
-    assert why.measures == pytest.approx(plain_measures(len(a & b), len(a), len(b)), abs=1e-12)
-    assert why.match == (why.measures["jaccard"] >= 0.6)
 
 
 @given(left=WORDS, right=WORDS, recipe=RECIPES)
@@ -102,15 +85,6 @@ def test_segments_and_passages_lie_on_the_texts(left: str, right: str, recipe: R
             again = explain(passage.text, right[span.start : span.end], recipe)
             assert again.left_grams == again.right_grams
     json.dumps(why.as_dict())
-
-
-@given(left=MIXED, right=MIXED, recipe=RECIPES)
-def test_explanations_are_symmetric(left: str, right: str, recipe: Recipe) -> None:
-    why, mirrored = explain(left, right, recipe), explain(right, left, recipe)
-    assert (why.match, why.shared, why.needed) == (mirrored.match, mirrored.shared, mirrored.needed)
-    assert why.sizes == mirrored.sizes[::-1]
-    assert why.left_segments == mirrored.right_segments
-    assert why.measures == mirrored.measures
 
 
 def test_differences_between_pointed_and_plain_texts_are_marked_in_the_original() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -23,6 +24,7 @@ from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.pipeline.explanation import Explanation, SecondStepResult, explain
 from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES
 from neardup.text.stop_words import antecedents, stop_words
 
 WORDS = ["the", "a", "there", "cat", "Dog,", "fish.", "bird", "sea", "猫", "海。", "قطة", "بحر،"]
@@ -30,6 +32,8 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 COLLECTIONS = st.lists(TEXTS, min_size=2, max_size=5)
 
 CHOSEN = [
+    Recipe(features="words:1"),
+    Recipe(features="words:2:multiset"),
     Recipe(features="words:1", clip="df:2:0.9"),
     Recipe(features="words:1", clip="df:1:2"),
     Recipe(features="words:2", clip="idf:0.2:0.9"),
@@ -154,8 +158,11 @@ def test_selected_features_are_those_of_the_definitions(recipe: Recipe, texts: l
     left, right = (set(features) for features in definitions.features()[:2])
     assert why.counts == (len(left & right), len(left), len(right), 1)
     assert (why.shared, *why.sizes) == why.counts[:3]
-    threshold = Fraction(str(recipe.threshold))
-    assert why.match == naive.reaches("jaccard", len(left & right), len(left), len(right), threshold)
+    for name in SET_MEASURES:
+        similar = naive.similarity(name, *why.features) if left and right else 0.0
+        distance = math.sqrt(len(left ^ right))
+        assert why.measures[name] == pytest.approx(distance if name == "euclidean" else similar, abs=1e-12)
+    assert why.match == naive.reaches("jaccard", *why.features, Fraction(str(recipe.threshold)))
     check_places(why)
 
 

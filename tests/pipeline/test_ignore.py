@@ -81,14 +81,8 @@ def test_ignored_text_is_part_of_the_recipe() -> None:
     recipe = Recipe(ignore=NOTICE)
     assert recipe.fingerprint != Recipe().fingerprint != Recipe(ignore=NOTICE + "!").fingerprint
     assert recipe.in_words() != Recipe(ignore=NOTICE.replace("own", "odd")).in_words()
-    assert Recipe(**recipe.values) == recipe
-    assert "ignore" not in Recipe().values
-    refusals: list[dict[str, Any]] = [
-        {"features": "checksum"},
-        {"features": "qgrams:3:positional"},
-        {"measure": "semantic"},
-    ]
-    for refused in refusals:
+    refusals: list[dict[str, Any]] = [{"features": "checksum"}, {"features": "qgrams:3:positional"}]
+    for refused in [*refusals, {"measure": "semantic"}]:
         with pytest.raises(RecipeError, match="ignore"):
             Recipe(ignore=NOTICE, **refused)
     with pytest.raises(RecipeError, match="1,000,000"):

@@ -60,6 +60,8 @@ PATHS: dict[str, dict[str, int]] = {
     "counted in parts": {"_MIN_STORED": 0, "_MIN_BITS": 8, "_FEATURES_PER_WRITE": 3000},
     # Features of one document share a slot, and slots say much less than features.
     "few slots": {"_MIN_STORED": 0, "_MIN_BITS": 7, "_FEATURES_PER_WRITE": 3000, "_SLOTS_PER_FEATURE": 0},
+    "one part": {"_MIN_STORED": 0, "_KEYS_AT_A_TIME": 1, "_MIN_PARTS": 1},
+    "many parts": {"_MIN_STORED": 3000, "_KEYS_AT_A_TIME": 300, "_MIN_PARTS": 64},
     "file": {"_MIN_STORED": 0, "_MAX_CANDIDATES": 0},
 }
 
@@ -234,19 +236,6 @@ def test_a_budget_below_the_needs_of_the_documents_is_refused_early(
         nd.dedup_files(path, memory=10**9, progress=lambda stage, done, total: stages.append(stage))
     assert says(caught.value, "memory 1,000,000,000", "each document", "give 2,300MB")
     assert bool(stages) == (suffix == ".jsonl")
-
-
-@pytest.mark.parametrize(("keys", "parts", "room"), [(1, 1, 0), (300, 64, 3000)])
-def test_blocks_of_keys_and_parts_of_the_index_change_nothing(
-    keys: int, parts: int, room: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = corpus(200, seed=7)
-    for name, value in (("_KEYS_AT_A_TIME", keys), ("_MIN_PARTS", parts), ("_MIN_STORED", room)):
-        monkeypatch.setattr(bounded_join, name, value)
-    again = nd.dedup(texts, memory=SMALL, threads=2, **RECIPE)
-    assert outcome(again) == outcome(nd.dedup(texts, **RECIPE))
-    assert again.summary["search"].get("index_parts", 1) >= parts
-    assert again.summary["search"]["passes_over_the_input"] == 2
 
 
 @pytest.fixture

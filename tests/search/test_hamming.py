@@ -71,19 +71,3 @@ def test_threads_change_nothing_and_progress_reaches_its_total() -> None:
     threaded = hamming_pairs(values, 3, threads=3, progress=lambda done, total: reports.append((done, total)))
     assert rows_of(threaded) == rows_of(hamming_pairs(values, 3))
     assert reports[-1] == (len(reports), len(reports))
-
-
-def test_values_with_equal_fronts_are_searched_by_their_other_bits() -> None:
-    values = np.random.default_rng(1).integers(0, 2**22, 20_000, dtype=np.uint64)
-    numbers = values.tolist()
-    places: dict[int, list[int]] = {}
-    for place, value in enumerate(numbers):
-        places.setdefault(value, []).append(place)
-    expected = sorted(
-        (i, j, (value ^ numbers[j]).bit_count())
-        for i, value in enumerate(numbers)
-        for mask in [0, *(1 << bit for bit in range(64))]
-        for j in places.get(value ^ mask, ())
-        if i < j
-    )
-    assert rows_of(hamming_pairs(values, 1)) == expected

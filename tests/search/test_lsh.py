@@ -134,14 +134,13 @@ def test_threads_pieces_and_capacities_change_nothing(monkeypatch: pytest.Monkey
         assert found.summary["search"] == expected.summary["search"]
 
 
-@pytest.mark.parametrize(("threshold", "words"), [(0.3, 12), (0.8, 40)])
-def test_the_number_of_candidates_is_about_the_expected_one(threshold: float, words: int) -> None:
+def test_the_number_of_candidates_is_about_the_expected_one() -> None:
     rng = random.Random(5)
     texts = []
     for _ in range(600):
-        shared = [word for word in numbered_words(words) if rng.random() < 0.6]
-        texts.append(" ".join([*shared, *(f"o{rng.randrange(10**6)}" for _ in range(rng.randrange(words // 2)))]))
-    statistics = nd.dedup(texts, features="words:1", search="lsh", threshold=threshold).summary["search"]
+        shared = [word for word in numbered_words(12) if rng.random() < 0.6]
+        texts.append(" ".join([*shared, *(f"o{rng.randrange(10**6)}" for _ in range(rng.randrange(6)))]))
+    statistics = nd.dedup(texts, features="words:1", search="lsh", threshold=0.3).summary["search"]
     expected, candidates = statistics["expected_candidates"], statistics["candidates"]
     assert candidates > 200
     assert expected / 2 <= candidates <= 2 * expected

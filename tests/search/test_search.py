@@ -24,18 +24,15 @@ from neardup.recipe import Recipe
 from neardup.text.stop_words import stop_words
 
 WORDS = ["fox", "dog", "owl", "ran", "sat", "the", "a", "élan", "hen", "東"]
-TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=9)
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=12)
 Vector = Mapping[Any, float]
 
 
-def frequent_words(count: int) -> list[str]:
-    """Words of which some are frequent, as in texts."""
-    rng = random.Random(6)
-    return [f"w{min(rng.randrange(count), rng.randrange(count))}" for _ in range(4 * count)]
-
-
 def corpus(count: int) -> list[str]:
-    return edited_texts(random.Random(6), count, frequent_words(60), sizes=(0, 1, 3, 10, 40), edits=(0, 1, 1, 2, 4))
+    """Texts in which some words are frequent."""
+    rng = random.Random(6)
+    words = [f"w{min(rng.randrange(60), rng.randrange(60))}" for _ in range(240)]
+    return edited_texts(rng, count, words, sizes=(0, 1, 3, 10, 40), edits=(0, 1, 1, 2, 4))
 
 
 def pairs_by(count: int, pair: Callable[[int, int], float | None]) -> dict[tuple[int, int], float]:
@@ -109,51 +106,30 @@ def by_formula(weighted: Sequence[Vector], name: str, t: float, margin: float) -
 WEIGHTED = ["cosine", "dice", "extended_jaccard", "euclidean", "weighted_jaccard"]
 
 
-def check_weighted(texts: list[str], recipe: Recipe, threads: int = 1) -> dict[tuple[int, int], float]:
-    result = nd.dedup(texts, recipe=recipe, threads=threads)
-    found = pairs_of(result)
-    weighted = vectors(texts, recipe)
-    # Rounding to fixed point moves a weight by 2**-17: pairs as close to the threshold as that may go either way.
-    sure = by_formula(weighted, recipe.measure, recipe.threshold, 1e-3)
-    possible = by_formula(weighted, recipe.measure, recipe.threshold, -1e-3)
-    assert sure.keys() <= found.keys() <= possible.keys()
-    # Equal vectors differ by a root of rounding errors at most.
-    assert found == pytest.approx(
-        {pair: possible[pair] for pair in found}, abs=1e-3 if "idf" in recipe.weights else 1e-9
-    )
-    return sure
-
-
-@pytest.mark.parametrize(
-    ("name", "weights", "clip"),
-    [
-        ("cosine", "tfidf", "df:2:0.3"),
-        ("dice", "idf", ""),
-        ("extended_jaccard", "tf", ""),
-        ("euclidean", "tfidf", ""),
-        ("weighted_jaccard", "tfidf", ""),
-    ],
-)
-def test_weighted_pairs_are_those_of_the_formula(name: str, weights: str, clip: str) -> None:
-    threshold = 6.5 if name == "euclidean" else 0.6
-    recipe = Recipe(features="words:1", weights=weights, clip=clip, measure=name, threshold=threshold)
-    assert len(check_weighted(corpus(150), recipe, threads=2)) > 20
-
-
 @given(
     TEXTS,
     st.sampled_from(WEIGHTED),
     st.sampled_from(["tf", "idf", "tfidf"]),
     st.sampled_from([0.313, 0.617, 0.913]),
     st.sampled_from(["words:1", "words:2", "qgrams:2", "skips:2:1"]),
+    st.sampled_from(["", "", "df:1:0.6"]),
 )
-def test_weighted_pairs_of_any_texts(texts: list[str], name: str, weights: str, t: float, features: str) -> None:
-    t = 3 * t if name == "euclidean" else t
-    check_weighted(texts, Recipe(features=features, weights=weights, measure=name, threshold=t))
+def test_weighted_pairs_are_those_of_the_formula(
+    texts: list[str], name: str, weights: str, t: float, features: str, clip: str
+) -> None:
+    texts, t = [*texts, "pony pig", "pony cow"], 3 * t if name == "euclidean" else t
+    recipe = Recipe(features=features, weights=weights, clip=clip, measure=name, threshold=t)
+    found, weighted = pairs_of(nd.dedup(texts, recipe=recipe)), vectors(texts, recipe)
+    # Rounding to fixed point moves a weight by 2**-17: pairs as close to the threshold as that may go either way.
+    sure = by_formula(weighted, name, t, 1e-3)
+    possible = by_formula(weighted, name, t, -1e-3)
+    assert sure.keys() <= found.keys() <= possible.keys()
+    # Equal vectors differ by a root of rounding errors at most.
+    assert found == pytest.approx({pair: possible[pair] for pair in found}, abs=1e-3 if "idf" in weights else 1e-9)
 
 
 LOOSE: list[tuple[dict[str, Any], list[float]]] = [
-    ({"weights": "tf", "measure": "euclidean"}, [4.0, 2.4495, 2.4494, 0.5]),
+    ({"weights": "tf", "measure": "euclidean"}, [4.0, 2.4495, 0.5]),
     ({"signature": "simhash", "measure": "hamming"}, [12, 7, 3]),
     ({"weights": "tfidf", "measure": "cosine"}, [0.3, 0.5, 1.0]),
 ]
@@ -170,10 +146,8 @@ def test_a_stricter_threshold_of_a_result_equals_another_run(choices: dict[str, 
         assert (narrowed.kept, narrowed.families) == (again.kept, again.families)
         assert narrowed.summary["fingerprint"] == again.summary["fingerprint"]
         sizes.append(len(narrowed.pairs))
-    assert sizes == sorted(sizes, reverse=True)
-    assert len(set(sizes)) >= 3
+    assert sizes == sorted(set(sizes), reverse=True)
     relation = "above" if choices["measure"] in ("euclidean", "hamming") else "below"
     with pytest.raises(RecipeError) as refused:
         loose.at(thresholds[1]).at(thresholds[0])
-    assert says(refused.value, f"threshold {thresholds[0]} is {relation}", f"run's {thresholds[1]}:", "unknown")
-    assert str(refused.value).endswith(f"run again with threshold={thresholds[0]}")
+    assert says(refused.value, f"threshold {thresholds[0]} is {relation}", f"run's {thresholds[1]}:", "run again")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError
 from neardup.kernels.hamming import expand_group_pairs, pairs_within_distance, rearrange_bits
 from neardup.runtime import map_in_order
 
@@ -79,14 +79,7 @@ def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
         Maximum distance, 0 to 63. Raising it leads to more tables, until comparing all with all is cheapest.
     bits : int
         Number of bits of a value.
-
-    Raises
-    ------
-    RecipeError
-        If k is out of range.
     """
-    if not 0 <= k < BITS:
-        raise RecipeError(f"Hamming distance {k} is outside 0..63; 64-bit values are near from 0 to about 10")
     pairs = n * (n - 1) // 2
     best, best_cost = BlockPlan(0, 0, 0, pairs), float(pairs)
     for blocks in range(k + 1, bits + 1):
@@ -128,12 +121,11 @@ def hamming_pairs(
 
     Raises
     ------
-    RecipeError
-        If k is out of range.
     InputError
-        If the values are not an array of uint64, or more than 2**32.
+        If the values are more than 2**32.
     """
-    values = _check_values(values)
+    if len(values) > _MAX_VALUES:
+        raise InputError(f"{len(values):,} values are more than 2**32; search them in parts")
     order = np.argsort(values)
     ordered = values[order]
     is_first = np.ones(len(values), np.bool_)
@@ -147,15 +139,6 @@ def hamming_pairs(
         found.append(pairs)
         progress(number, len(pieces))
     return _expand_groups(np.concatenate(found), distinct, starts, order)
-
-
-def _check_values(values: Words) -> Words:
-    if not isinstance(values, np.ndarray) or values.dtype != np.uint64 or values.ndim != 1:
-        kind = f"{values.dtype}[{values.ndim}-d]" if isinstance(values, np.ndarray) else type(values).__name__
-        raise InputError(f"values of kind {kind} cannot be compared bit by bit; give a one-dimensional uint64 array")
-    if len(values) > _MAX_VALUES:
-        raise InputError(f"{len(values):,} values are more than 2**32; search them in parts")
-    return np.ascontiguousarray(values)
 
 
 def _expand_groups(groups: Integers, distinct: Words, starts: Integers, members: Integers) -> NearPairs:

@@ -106,12 +106,10 @@ def nearest(
     Raises
     ------
     RecipeError
-        If k is below 1 or the measure does not fit.
+        If the measure does not fit.
     NeardupError
         If there are too many documents, or weights are too large.
     """
-    if k < 1:
-        raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
     queries = np.ascontiguousarray(queries, np.int64)
     parts: Iterator[Integers]
     if measure == "hamming":
@@ -310,8 +308,6 @@ def closest_documents(
     vectors: Vectors, features: Words, weights: Integers, measure: str, k: int, *, unit: int = 1
 ) -> RankedDocuments:
     """Find the k documents most similar to a new one; other parameters as in ``matching_documents``."""
-    if k < 1:
-        raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
     documents, counts = _shared_counts(vectors, features, weights, measure)
     return _rank_documents(documents, counts, measure, k, unit)
 

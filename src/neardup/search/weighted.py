@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import NeardupError, RecipeError
+from neardup.errors import NeardupError
 from neardup.features.store import Vectors
 from neardup.kernels.tables import insert_values, table_size
 from neardup.kernels.weighted import (
@@ -40,6 +40,7 @@ from neardup.kernels.weighted import (
 from neardup.recipe.measures import MEASURES
 from neardup.recipe.measures import measure as measure_of
 from neardup.runtime import map_in_order
+from neardup.search.matches import sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -79,11 +80,6 @@ class WeightedPairs(NamedTuple):
     statistics: dict[str, int]
 
 
-def meets_threshold_exactly(measure: str, o: int, a: int, b: int, threshold: Fraction) -> bool:
-    """Return whether o, a and b reach a threshold (euclidean: stay within a squared distance), exactly."""
-    return o >= 1 and measure_of(measure).reaches(o, a, b, threshold)
-
-
 def weighted_join(
     vectors: Vectors,
     measure: str,
@@ -120,12 +116,9 @@ def weighted_join(
 
     Raises
     ------
-    RecipeError
-        If the measure is not one of these or the threshold is out of range.
     NeardupError
         If the weights of a document are too large.
     """
-    _check_arguments(measure, threshold)
     is_filled = np.diff(vectors.heads) > 0
     members = np.flatnonzero(is_filled if excluded is None else is_filled & ~excluded)
     sizes = np.empty(len(members), np.int64)
@@ -142,22 +135,9 @@ def weighted_join(
     if found is None:
         return None
     ranks, o = found[:, :2], found[:, 2]
-    pair = members[ranks]
-    by_document = np.argsort(pair, axis=1)
-    pair = np.take_along_axis(pair, by_document, axis=1)
-    counts = np.column_stack([o, np.take_along_axis(sizes[ranks], by_document, axis=1)])
-    sequence = np.lexsort((pair[:, 1], pair[:, 0]))
-    run.statistics["pairs"] = len(pair)
-    return WeightedPairs(pair[sequence, 0], pair[sequence, 1], counts[sequence], run.statistics)
-
-
-def _check_arguments(measure: str, threshold: Fraction) -> None:
-    if measure not in WEIGHTED_MEASURES:
-        raise RecipeError(f"measure {measure!r} does not take weights; choose one of {', '.join(WEIGHTED_MEASURES)}")
-    if measure == "euclidean" and threshold < 0:
-        raise RecipeError(f"squared distance {threshold} is negative; give 0 or more")
-    if measure != "euclidean" and not 0 < threshold <= 1:
-        raise RecipeError(f"threshold {threshold} is outside (0, 1]")
+    run.statistics["pairs"] = len(found)
+    pairs = sorted_pairs(members[ranks[:, 0]], members[ranks[:, 1]], np.column_stack([o, sizes[ranks]]))
+    return WeightedPairs(*pairs, run.statistics)
 
 
 def _required_overlaps(measure: str, threshold: Fraction, sizes: Integers) -> tuple[RequiredOverlaps, Floats]:
@@ -308,7 +288,7 @@ class _Join:
         for i in np.flatnonzero(~matches):
             earlier, later, o = map(int, written[i, :3])
             a, b = int(self.sizes[earlier]), int(self.sizes[later])
-            matches[i] = meets_threshold_exactly(self.measure, o, a, b, self.threshold)
+            matches[i] = o >= 1 and measure_of(self.measure).reaches(o, a, b, self.threshold)
         return written[matches, :3]
 
     def _scratch(self) -> Scratch:
