@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from classifiers import DATED, SETS, labelled, make_classifier, write_labels
 from commands import names_in, neardup, write_lines
-from labelled_stories import labelled, write_labels
 from sentences import says
-from trained_classifiers import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError
@@ -57,8 +56,8 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "force": (replace_report, "force=True"),
     "one text": (lambda _: nd.dedup("a rose"), "nd.open_files"),
     "measure learned": (lambda _: nd.Recipe(measure="learned"), "classifier"),
-    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(DATED)), "title_column"),
-    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(SETS)).at(0.9), "at_precision"),
+    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
     "unknown ids": (lambda _: nd.compare(DOCUMENTS, [("a", "zz", 1)]), "ignore_unknown=True"),
     "only": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 1)], only="label"), "only"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from neardup.cli.command import LABELS, option, output_option, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
 from neardup.cli.screen import (
+    FIGURES_OF_A_CUT,
     add_row,
     check_local_file,
     check_outputs,
@@ -48,6 +49,7 @@ def _print_training(training: Training) -> None:
         "[dim]95% intervals[/dim]"
     )
     console.print(_figures_table(training))
+    console.print(Text(_describe_figures(training)))
     console.print(Text(_describe_gain(training)))
     console.print(Text(_describe_machine(training)))
     console.print()
@@ -73,6 +75,16 @@ def _figure(figure: Figure) -> str:
     return format_figure(figure, "\n")
 
 
+def _describe_figures(training: Training) -> str:
+    """Return which pairs the figures were measured on, and those that commands with the classifier print instead."""
+    point, counts = training.classifier.working_point, training.summary
+    return (
+        f"Measured on all {counts['pairs']:,} labelled pairs, each judged by a classifier trained without it. Commands "
+        f"with --classifier print precision {point.precision:.3f} and recall {point.recall:.3f}: {FIGURES_OF_A_CUT} "
+        f"({counts['trained_on']:,}, without equal texts and pairs outside the candidate rule)."
+    )
+
+
 def _describe_gain(training: Training) -> str:
     gain = training.gain
     if not gain.beyond_chance:
@@ -81,7 +93,12 @@ def _describe_gain(training: Training) -> str:
         verdict = "The classifier is better, beyond chance"
     else:
         verdict = "The threshold is better, beyond chance: use it, or label more pairs"
-    return f"{verdict}. Over all labels the best threshold is {training.best_threshold}."
+    from neardup.classifier.vector import VectorComponent
+    from neardup.recipe.measures import MEASURES
+
+    component = VectorComponent.parse(training.best_threshold.rpartition(" ")[0].rpartition(" ")[0])
+    unusable = "" if component.has_recipe and component.name in MEASURES else ", on a measure that no recipe has"
+    return f"{verdict}. Over all labels the best threshold is {training.best_threshold}{unusable}."
 
 
 def _describe_machine(training: Training) -> str:
