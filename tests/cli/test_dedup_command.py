@@ -63,7 +63,7 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
 
 
 def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "neardup: compiling kernels that this command needs, once on this machine (about 10 s)\n"
+    line = "neardup: compiling kernels that this command needs, once on this machine (10 to 30 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *modules: False)
     assert line in neardup("dedup", corpus, "--dry-run").stderr

@@ -175,6 +175,8 @@ def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], 
     assert "<i>x</i>" not in written
     assert "&lt;b&gt;rivers&lt;/b&gt;" in written
     assert "continent" in written
+    # All columns together contain the speech in part, the question contains it whole.
+    assert "7 · question · 100%" in written
     head = written[written.index("<header") : written.index("</header>")]
     assert head.index(str(test)) < head.index(str(hostile))
 

@@ -373,6 +373,8 @@ def test_outputs_state_fingerprints_and_the_best_and_the_own_threshold(compared:
 
 def test_a_notebook_cell_breaks_figures_and_fits_its_page(compared: Comparison, tmp_path: Path) -> None:
     cell = compared._repr_html_()
+    assert cell is not None
+    assert f"as has {'pairs (2)' if compared.best == 'pairs' else 'pairs'}" in cell
     path = tmp_path / "cell.html"
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>t</title>{cell}", "utf-8")
     with opened(path, width=400) as page:

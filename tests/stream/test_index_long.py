@@ -38,8 +38,6 @@ from neardup.search.window_index import Epoch
     [
         ("default", "originals", "3h", "time"),
         ("ddd", "everything", "24h", "hour"),
-        ("default", "everything", 200, "time"),
-        ("ddd", "originals", "24h", "time"),
         ("default", "everything", "3h", "time"),
     ][: None if AT_LENGTH else 2],
 )
@@ -95,14 +93,9 @@ def short_epochs(patch: pytest.MonkeyPatch, rate: int = 2) -> None:
         ("words", 150, "everything", 800, True),
         ("bits", "1h", "everything", 200, True),
         ("words", "1h", "everything", 2500, False),
-        ("default", "1h", "originals", 4000, False),
-        ("dice", None, "originals", 1500, False),
         ("containment", "2h", "originals", 3000, False),
         ("euclidean", 150, "originals", 3000, False),
         ("lsh", 150, "everything", 400, True),
-        ("default", "1h", "originals", 1500, True),
-        ("dice", "2h", "everything", 1500, True),
-        ("checksum", 100, "originals", 1500, True),
         ("minhash", "1h", "originals", 400, True),
     ][: None if AT_LENGTH else 4],
 )

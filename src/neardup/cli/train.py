@@ -81,7 +81,12 @@ def _describe_gain(training: Training) -> str:
         verdict = "The classifier is better, beyond chance"
     else:
         verdict = "The threshold is better, beyond chance: use it, or label more pairs"
-    return f"{verdict}. Over all labels the best threshold is {training.best_threshold}."
+    from neardup.classifier.vector import VectorComponent
+    from neardup.recipe.measures import MEASURES
+
+    component = VectorComponent.parse(training.best_threshold.rpartition(" ")[0].rpartition(" ")[0])
+    unusable = "" if component.has_recipe and component.name in MEASURES else ", on a measure that no recipe has"
+    return f"{verdict}. Over all labels the best threshold is {training.best_threshold}{unusable}."
 
 
 def _describe_machine(training: Training) -> str:

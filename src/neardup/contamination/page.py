@@ -58,8 +58,9 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         f"{summary['ngrams']}-grams of words."
     )
     by_item: dict[int, Finding] = {}
-    # An item with several columns shows the one with the most grams.
-    for finding in sorted(found.findings.values(), key=lambda finding: (-finding.grams, finding.passage)):
+    # An item with several columns shows the most contaminated one, of equals the longest.
+    order = sorted(found.findings.values(), key=lambda finding: (-finding.containment, -finding.grams, finding.passage))
+    for finding in order:
         by_item.setdefault(int(found.passages.item[finding.passage]), finding)
     findings = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [

@@ -27,6 +27,7 @@ from neardup.pages.html import (
     tiles,
     to_html,
 )
+from neardup.pages.numbers import format_count
 from neardup.pages.page import check_drawing, page
 
 if TYPE_CHECKING:
@@ -257,15 +258,23 @@ def _without_duplicates(points: Sequence[Json]) -> str:
 
 def _tile_rows(content: Json) -> list[tuple[str, str, str]]:
     best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
-    row = best["best"]
+    row, equals = best["best"], _equal_names(content, best)
+    at = f"at {_threshold(best, row)}" if best["scale"] != "fixed" else ""
+    also = f"as {'has' if len(equals) == 1 else 'have'} {format_count(len(equals), 'other')}" if equals else ""
     labelled = f"{content['duplicates']:,} duplicates, {content['others']:,} others"
     return [
-        (best["name"], "has the highest F1", f"at {_threshold(best, row)}" if best["scale"] != "fixed" else ""),
+        (best["name"], "has the highest F1", ", ".join(filter(None, (at, also)))),
         (format_value(row["f1"]), "F1", format_interval(row["f1"])),
         (format_value(row["precision"]), "precision", format_interval(row["precision"])),
         (format_value(row["recall"]), "recall", format_interval(row["recall"])),
         (f"{content['duplicates'] + content['others']:,}", "labelled pairs", labelled),
     ]
+
+
+def _equal_names(content: Json, best: Json) -> list[str]:
+    """Return the names of the other recipes whose best F1 is that of the best one."""
+    others = (recipe for recipe in content["recipes"] if recipe is not best)
+    return [recipe["name"] for recipe in others if recipe["best"]["f1"]["value"] == best["best"]["f1"]["value"]]
 
 
 def _data_line(content: Json) -> str:
@@ -282,8 +291,10 @@ def _verdict(content: Json) -> str:
     at = "" if best["scale"] == "fixed" else f" at {_threshold(best, row)}"
     head = (
         f"<strong>{escape(best['name'])}</strong>{at} has the highest F1: {format_value(row['f1'])} "
-        f"({format_interval(row['f1'])})."
+        f"({format_interval(row['f1'])})"
     )
+    equals = _equal_names(content, best)
+    head += f", as {'has' if len(equals) == 1 else 'have'} {escape(_join_names(equals, 'and'))}." if equals else "."
     if not content["leads"]:
         return head
     return head + "".join(f" {escape(sentence)}." for sentence in lead_sentences(content))

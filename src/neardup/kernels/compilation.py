@@ -234,7 +234,7 @@ def kernels_are_compiled(*kernels: str) -> bool:
 
 def compilation_notice(*kernels: str) -> str:
     """Return the notice to print before these kernels (``module.function``) are compiled; empty if they are cached."""
-    notice = "compiling kernels that this command needs, once on this machine (about 10 s)"
+    notice = "compiling kernels that this command needs, once on this machine (10 to 30 s)"
     return "" if kernels_are_compiled(*kernels) else notice
 
 

@@ -368,7 +368,8 @@ def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
     verdict = verdict_dict(result.verdict, evidence=evidence)
     item = {"id": result.verdict.id, "status": result.status, "verdict": verdict}
     if result.status == 409:
-        return item | {"detail": "This id belongs to another text; take another id, or replace that document with PUT"}
+        way_out = "take another id, or replace that document (PUT, Client.replace)"
+        return item | {"detail": f"This id belongs to another text; {way_out}"}
     return item
 
 
