@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from classifiers import DATED, SETS, labelled, make_classifier, write_labels
 from commands import names_in, neardup, write_lines
-from labelled_stories import labelled, write_labels
 from sentences import says
-from trained_classifiers import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError
@@ -37,7 +36,7 @@ RULES: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
 
 
 def save_twice(tmp_path: Path) -> Any:
-    classifier = trained()
+    classifier = make_classifier()
     classifier.save(tmp_path / "d.neardup")
     classifier.save(tmp_path / "d.neardup")
 
@@ -68,8 +67,8 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "classifier"),
     "measure learned": (lambda _: nd.Recipe(measure="learned"), "classifier"),
     "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "classifier"),
-    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(DATED)), "title_column"),
-    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(SETS)).at(0.9), "at_precision"),
+    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
     "no labels": (lambda _: nd.compare(DOCUMENTS), "labels"),
     "unknown ids": (lambda _: nd.compare(DOCUMENTS, [("a", "zz", 1)]), "ignore_unknown=True"),

@@ -11,10 +11,10 @@ from typing import Any
 import browser
 import numpy as np
 import pytest
+from classifiers import make_classifier
 from commands import write_lines
 from page_markup import Markup, check_loads_nothing
 from sentences import says
-from simple_classifiers import make_classifier
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
