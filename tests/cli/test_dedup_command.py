@@ -192,7 +192,7 @@ def test_annotate_appends_fields_to_json_lines(tmp_path: Path) -> None:
     assert [row["x.kept"] for row in read_lines(out)] == [True, True, False, False]
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow", "out.jsonl"])
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv"])
 def test_annotate_adds_columns_to_tables(tmp_path: Path, name: str) -> None:
     table = pa.table({"id": [row["id"] for row in FOXES], "text": [row["text"] for row in FOXES]})
     result = nd.dedup(table, features="words:3", threshold=0.8)
