@@ -134,7 +134,7 @@ def test_later_reasons_follow_their_cycle(labelling: Labelling, monkeypatch: pyt
         g = labelling.model.pool_scores()
         assert g is not None
         rows = {pair_of(labelling.pool, row): row for row in range(len(labelling.pool))}
-        unjudged = [row for pair, row in rows.items() if pair not in labelling.label_index.answers]
+        unjudged = [row for pair, row in rows.items() if pair not in labelling.index.answers]
         question = labelling.judge()
         assert question.reason == REASON_CYCLE[number % len(REASON_CYCLE)]
         row = rows[question[:2]]
@@ -193,7 +193,7 @@ def test_a_share_of_the_questions_is_common_to_all_labellers(tmp_path: Path) -> 
 def test_open_pairs_of_others_are_not_asked(labelling: Labelling) -> None:
     from neardup.labelling.session import Session
 
-    session = Session(labelling.label_index, labelling.queue)
+    session = Session(labelling.index, labelling.queue)
     shown = [session.state(name)["pair"]["ids"] for name in ("anna", "bob", "eve")]
     assert len({tuple(pair) for pair in shown}) == 3
     assert session.state("anna")["pair"]["ids"] == shown[0]
@@ -202,19 +202,19 @@ def test_open_pairs_of_others_are_not_asked(labelling: Labelling) -> None:
 def test_skipped_pairs_are_not_asked_while_others_are_left(labelling: Labelling) -> None:
     questions = [labelling.judge(answer="skip") for _ in range(5)]
     assert len(set(pairs_of(questions))) == 5
-    assert labelling.label_index.skipped("anna") == pairs_of(questions)
+    assert labelling.index.skipped("anna") == pairs_of(questions)
 
 
 def test_labels_outside_the_pool_train_the_model_too(labelling: Labelling) -> None:
     neighbours = [(f"nw-{at:04}", f"nw-{at + 1:04}") for at in range(150, 160)]
-    inside = {labelling.label_index.position_pair(pair) for pair in neighbours}
+    inside = {labelling.index.position_pair(pair) for pair in neighbours}
     inside &= {pair_of(labelling.pool, row) for row in range(len(labelling.pool))}
-    pairs = [pair for pair in neighbours if labelling.label_index.position_pair(pair) not in inside]
+    pairs = [pair for pair in neighbours if labelling.index.position_pair(pair) not in inside]
     assert len(pairs) > 3
     labelling.store.record([Judgement(pair, "anna", "different") for pair in pairs])
     for _ in range(12):
         labelling.judge()
-    assert len(decided_pairs(labelling.label_index).pairs) >= 12
+    assert len(decided_pairs(labelling.index).pairs) >= 12
     g = labelling.model.pool_scores()
     assert g is not None
     assert len(g) == len(labelling.pool)
@@ -225,7 +225,7 @@ def test_figures_are_evaluated_in_the_background(labelling: Labelling) -> None:
     assert facts_on(labelling, 0, 0)[0][:2] == ("F1", "too early to say")
     for _ in range(45):
         labelling.judge()
-    facts = facts_on(labelling, *decided_pairs(labelling.label_index).classes)
+    facts = facts_on(labelling, *decided_pairs(labelling.index).classes)
     assert [fact.name for fact in facts] == ["model F1", "best threshold F1"]
     assert 0 < float(facts[0].value[:4]) <= 1
     assert "jaccard" in facts[1].meaning or "containment" in facts[1].meaning
