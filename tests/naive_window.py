@@ -6,6 +6,7 @@ dictionary of features, for streams that are too long to compare all with all.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,8 +17,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import naive
+import numpy as np
 from naive_kinds import Features, bands, feature_maker
 
+from neardup.classifier.classifier import Classifier
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import NO_TIME, Records
 from neardup.recipe import Recipe, load_recipe
 
 HOUR = 3_600_000_000
@@ -250,3 +255,54 @@ class QuickIndex(NaiveIndex):
             # Floating point skips pairs far below the threshold; fractions decide the rest.
             if close and naive.similarity(self.recipe.measure, o, a, b) > at - 1e-6:
                 yield other, o, a, b
+
+
+class NaiveClassifierIndex(NaiveIndex):
+    """The rules of the flow with a classifier: every candidate is measured by itself, and g is its definition."""
+
+    def __init__(self, classifier: Classifier, **choices: Any) -> None:
+        super().__init__(classifier.candidate_rule, **choices)
+        self.classifier = classifier
+        self._measurer = Measurer(classifier.vector, classifier.statistics)
+        self._documents: dict[str, Any] = {}
+
+    def add(self, document: Any) -> Expected:
+        self._documents[document.id] = document
+        return super().add(document)
+
+    def query(self, text: str, k: int | None = None) -> list[tuple[str, float]]:
+        self._documents[""] = None
+        return super().query(text, k)
+
+    def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
+        candidate_rule = self.classifier.candidate_rule
+        if not naive.reaches(candidate_rule.measure, o, a, b, Fraction(str(candidate_rule.threshold))):
+            return None
+        if item.text == other.text:
+            return 1.0
+        g = self.g_of(item, other)
+        if g < self.classifier.cut:
+            return None
+        probability = 1 / (1 + math.exp(self.classifier.machine.a * g + self.classifier.machine.b))
+        return min(round(probability * 10**9), 10**9 - 1) / 10**9
+
+    def g_of(self, item: Item, other: Item) -> float:
+        """g of two documents, by the formula of support vector machines."""
+        known = [self._documents[each.id] for each in (item, other)]
+        titles = [document.title or None if document else None for document in known]
+        times = [
+            NO_TIME if document is None or document.timestamp is None else microseconds(document.timestamp)
+            for document in known
+        ]
+        records = Records([item.text, other.text], titles, np.array(times))
+        x = self._measurer.measure(self._measurer.prepare(records), np.array([0]), np.array([1]))[0]
+        m = self.classifier.machine
+        z = [(f if math.isnan(v) else v) - c for v, f, c in zip(x.tolist(), m.fill, m.center, strict=True)]
+        z = [v / s for v, s in zip(z, m.scale, strict=True)]
+        g = m.intercept
+        for dual, support in zip(m.dual, m.support, strict=True):
+            if m.gamma:
+                g += dual * math.exp(-m.gamma * sum((u - v) ** 2 for u, v in zip(support, z, strict=True)))
+            else:
+                g += dual * sum(u * v for u, v in zip(support, z, strict=True))
+        return float(g)

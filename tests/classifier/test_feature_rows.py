@@ -97,15 +97,6 @@ def test_names_are_capitalized_words_inside_sentences(text: str, names: set[str]
     assert len(sets(extract_facts(pa.array([text], pa.large_string())).names)[0]) == len(found)
 
 
-def test_facts_at_the_same_place_share_it() -> None:
-    texts = ["to arrange 1.5 billion dlrs", "to arrange 2.5 billion dlrs", "sold 1.5 pct of it"]
-    found = extract_facts(pa.array(texts, pa.large_string()))
-    places, facts = sets(found.places), sets(found.facts)
-    assert places[0] == places[1]
-    assert facts[0] != facts[1]
-    assert not places[0] & places[2]
-
-
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 6))
 def test_prefixes_are_the_first_letters(texts: list[str], letters: int) -> None:
     found = sets(extract_prefixes(pa.array(texts, pa.large_string()), letters))
@@ -197,9 +188,8 @@ def test_weighted_rows_are_compared_like_dicts(documents: list[dict[int, int]]) 
             assert max(squares) >= 2**61 or found[True, False][i][0] == plain[0]
 
 
-@pytest.mark.parametrize("size", [1000, 5000])
-def test_long_sequences_are_compared_in_blocks(size: int) -> None:
-    rng = np.random.default_rng(size)
+def test_long_sequences_are_compared_in_blocks() -> None:
+    size, rng = 5000, np.random.default_rng(0)
     tokens = rng.integers(1, 1 << 62, size).astype(np.uint64)
     changed = tokens.copy()
     places = rng.permutation(size)[: size // 10]

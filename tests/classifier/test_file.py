@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -17,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from classifiers import FACTS, SETS, WEIGHED, make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import says
-from trained_classifiers import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
 from neardup.classifier.classifier import pack_classifier, unpack_classifier
@@ -55,10 +53,15 @@ def refused(data: bytes) -> str:
     return message
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED, "terms-svm"])
-def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel: str, tmp_path: Path) -> None:
-    classifier = replace(trained(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
+@pytest.mark.parametrize(
+    ("vector", "kernel", "cut"),
+    [(SETS, "linear", 0.1 + 0.2), (WEIGHED, "rbf", -2.5e-17), ("terms-svm", "linear", float("-inf"))],
+)
+def test_a_file_gives_back_the_classifier_and_the_same_bytes(
+    vector: str, kernel: str, cut: float, tmp_path: Path
+) -> None:
+    classifier = make_classifier(vector, kernel, candidate_rule="containment(qgrams:4) >= 0.25", cut=cut)
+    classifier = replace(classifier, title_column="Head", time_column="When")
     path = tmp_path / "d.neardup"
     classifier.save(path)
     loaded = nd.load_classifier(path)
@@ -82,31 +85,22 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("candidate_rule", ["jaccard(words:3) >= 0.1", "containment(qgrams:4) >= 0.25"])
-@pytest.mark.parametrize("cut", [0.0, -2.5e-17, float("-inf")])
-def test_a_file_keeps_candidate_rules_and_cuts(candidate_rule: str, cut: float) -> None:
-    classifier = replace(trained(candidate_rule=candidate_rule), cut=cut)
-    loaded = unpack_classifier(pack_classifier(classifier), "d")
-    assert (loaded.candidate_rule, loaded.cut) == (classifier.candidate_rule, cut)
-    assert pack_classifier(loaded) == pack_classifier(classifier)
-
-
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "d.neardup"
-    trained().save(path)
+    make_classifier().save(path)
     with pytest.raises(OutputError) as caught:
-        trained(FACTS).save(path)
+        make_classifier(FACTS).save(path)
     assert says(caught.value, "d.neardup exists", "another name", "force=True")
-    assert path.read_bytes() == pack_classifier(trained())
-    trained(FACTS).save(path, force=True)
-    assert path.read_bytes() == pack_classifier(trained(FACTS))
+    assert path.read_bytes() == pack_classifier(make_classifier())
+    make_classifier(FACTS).save(path, force=True)
+    assert path.read_bytes() == pack_classifier(make_classifier(FACTS))
     with pytest.raises(OutputError, match="cannot be written"):
-        trained().save(tmp_path / "nowhere" / "d.neardup")
+        make_classifier().save(tmp_path / "nowhere" / "d.neardup")
 
 
 @cache
 def file_content() -> bytes:
-    return pack_classifier(trained(WEIGHED, "rbf"))
+    return pack_classifier(make_classifier(WEIGHED, "rbf"))
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
@@ -147,13 +141,9 @@ def test_other_files_and_formats_are_refused() -> None:
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "other vector": lambda m, e: m.update(vector="dice(words:1), cosine(words:1:tfidf), names"),
-    "longer vector": lambda m, e: m.update(vector=m["vector"] + ", names"),
     "unknown vector": lambda m, e: m.update(vector="dice(words:1), horoscope"),
-    "no vector": lambda m, e: m.pop("vector"),
     "other cut": lambda m, e: m.update(cut="0.125"),
     "no number": lambda m, e: m.update(cut="much"),
-    "other calibration": lambda m, e: m["calibration"].update(a=-2.0),
-    "half a calibration": lambda m, e: m["calibration"].pop("b"),
     "other rule": lambda m, e: m.update(candidate_rule=m["candidate_rule"].replace("0.2", "0.4")),
     "no rule": lambda m, e: m.update(candidate_rule="features = 7"),
     "other fingerprint": lambda m, e: m.update(fingerprint="0" * 16),
@@ -161,7 +151,6 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "no counts": lambda m, e: m.update(statistics=[]),
     "too many counts": lambda m, e: m.update(statistics=m["statistics"] * 2),
     "other columns": lambda m, e: m.update(columns=None),
-    "no training": lambda m, e: m.pop("training"),
     "entry gone": lambda m, e: e.pop("labels.npy"),
     "pickled array": lambda m, e: e.update({"scores.npy": saved(np.array([{}], object), pickled=True)}),
     "array of other numbers": lambda m, e: e.update({"scores.npy": saved(np.zeros(3, np.float32))}),
@@ -169,13 +158,11 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "no array": lambda m, e: e.update({"scores.npy": b"0.5"}),
     "array cut off": lambda m, e: e.update({"support.npy": e["support.npy"][:-8]}),
     "array too large for any memory": lambda m, e: e.update({"dual.npy": huge()}),
-    "array with a nan": lambda m, e: e.update({"fill.npy": saved(np.full(3, np.nan))}),
+    "array with a nan": lambda m, e: e.update({"scores.npy": saved(np.full(3, np.nan))}),
     "a row too many": lambda m, e: e.update({"support.npy": saved(np.zeros((2, 3)))}),
-    "a column too few": lambda m, e: e.update({"center.npy": saved(np.zeros(2))}),
     "counts too few": lambda m, e: e.update({"df-0.npy": saved(np.zeros(1, np.int64))}),
     "other kernel": lambda m, e: m["machine"].update(kernel="linear"),
     "infinite intercept": lambda m, e: m["machine"].update(intercept=float("inf")),
-    "other weights": lambda m, e: e.update({"fill.npy": saved(np.zeros(3))}),
     "list for a manifest": lambda m, e: e.update({"manifest.json": b"[]"}),
     "nested deeply": lambda m, e: e.update({"manifest.json": b"[" * 100_000}),
 }
@@ -218,25 +205,17 @@ def test_files_of_other_versions_are_refused(name: str, value: str, words: str) 
     assert message.endswith("train it again")
 
 
-def test_a_process_without_scikit_learn_applies_and_saves_a_classifier(tmp_path: Path) -> None:
-    trained(FACTS).save(tmp_path / "d.neardup")
-    code = (
-        "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
-        "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
-        "classifier = nd.load_classifier('d.neardup')\n"
-        "result = nd.dedup(texts, classifier=classifier)\n"
-        "result.explain('a', 'b')\n"
-        "nd.query(texts, 'oslo port: 120 ships', classifier='d.neardup')\n"
-        "nd.Index(classifier='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
-        "classifier.save('again.neardup')\n"
-        "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
-    )
-    environment = os.environ | {"PYTHONHASHSEED": "7"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
-    assert (tmp_path / "again.neardup").read_bytes() == (tmp_path / "d.neardup").read_bytes()
+def test_applying_a_classifier_needs_no_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    path, again = tmp_path / "d.neardup", tmp_path / "again.neardup"
+    make_classifier(FACTS).save(path)
+    texts = {"id": ["a", "b", "c"], "text": ["oslo port: 120 ships", "oslo port: 120 ships came", "owl"]}
+    classifier = nd.load_classifier(path)
+    nd.dedup(texts, classifier=classifier).explain("a", "b")
+    nd.query(texts, "oslo port: 120 ships", classifier=path)
+    nd.Index(classifier=path, window=None).add(nd.Document("d", "oslo port: 130 ships"))
+    classifier.save(again)
+    assert again.read_bytes() == path.read_bytes()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

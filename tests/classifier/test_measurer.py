@@ -31,11 +31,11 @@ SETS = [name for name in FEATURE_MEASURES if name != "weighted_jaccard"]
 WEIGHTED = ["cosine", "dice", "euclidean", "extended_jaccard", "weighted_jaccard", "overlap", "containment"]
 EVERYTHING = ", ".join(
     [
-        *(f"{name}({features})" for name in SETS for features in ("words:1", "words:2:multiset", "qgrams:3")),
-        *(f"{name}({features})" for name in SETS for features in ("skips:2:1", "sentence_words:2", "terms:64")),
-        *(f"{name}({features})" for name in SETS for features in ("numbers", "names", "prefixes:3")),
+        *(f"{name}({features})" for name in SETS for features in ("words:1", "qgrams:3", "numbers")),
+        *(f"dice({features})" for features in ("words:2:multiset", "skips:2:1", "sentence_words:2", "terms:64")),
+        *(f"dice({features})" for features in ("names", "prefixes:3")),
         *(f"{name}(words:1:{w})" for name in WEIGHTED for w in ("tf", "idf", "tfidf")),
-        *(f"{name}(terms:64:{w})" for name in WEIGHTED for w in ("idf", "tfidf")),
+        *(f"{name}(terms:64:idf)" for name in WEIGHTED),
         "length_ratio, word_edit, in_order, edit, facts, facts_changed, title, hours_apart, semantic",
     ]
 )
@@ -167,7 +167,7 @@ def test_every_measure_equals_its_formula(documents: list[tuple[str, str | None,
             assert value == pytest.approx(expected, abs=1e-8, nan_ok=True), (str(part), texts[d], texts[e])
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_a_vector_depends_on_its_two_documents_alone(texts: list[str], random: Any) -> None:
     vector = Vector.parse("default, edit, word_edit, in_order, cosine(words:1:idf), jaccard(terms:64)")
@@ -182,11 +182,10 @@ def test_a_vector_depends_on_its_two_documents_alone(texts: list[str], random: A
         assert np.array_equal(alone[0], found[pair])
 
 
-@pytest.mark.parametrize("name", VECTORS)
-def test_threads_and_pieces_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [" ".join(WORDS[(i * j) % len(WORDS)] for j in range(i % 9)) for i in range(40)]
     left, right = every_pair(len(texts))
-    vector = Vector.parse(name)
+    vector = Vector.parse(", ".join(VECTORS))
     usual = measurer_for(vector, texts)
     found = usual.measure(usual.prepare(Records(texts)), left, right)
     assert np.isfinite(found).all()
@@ -205,19 +204,6 @@ def test_missing_frequencies_and_encoders_are_named() -> None:
         Measurer(Vector.parse("semantic"), {})
 
 
-def test_facts_distinguish_the_same_form_from_the_same_story() -> None:
-    form = "The Fed entered the market to arrange {} billion dlrs of customer repurchases, a spokesman for {} said."
-    texts = [form.format("1.5", "Volcker"), form.format("2.0", "Greenspan"), form.format("1.50", "Volcker")]
-    texts[2] = texts[2].replace("entered the market", "went into the markets")
-    vector = Vector.parse("jaccard(words:1), numbers, names, facts, swapped(numbers)")
-    measurer = Measurer(vector, {})
-    other, same = measurer.measure(measurer.prepare(Records(texts)), np.array([0, 0]), np.array([1, 2]))
-    assert other[0] > same[0]
-    # Both texts share one of three facts: the Fed.
-    assert other[1:].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 5])
-    assert same[1:].tolist() == [1.0, 1.0, 1.0, 0.0]
-
-
 def test_document_frequencies_are_those_of_the_content() -> None:
     texts = ["<p>fox <b>jumped</b></p>", "<p>fox slept</p>"]
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
@@ -226,7 +212,7 @@ def test_document_frequencies_are_those_of_the_content() -> None:
     assert vector_statistics(vector, corpus, threads=1)["words:1"].distinct == 5
 
 
-@pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])
+@pytest.mark.parametrize("repeats", [1_000, 100_000])
 def test_a_word_repeated_very_often_is_counted_completely(repeats: int) -> None:
     # Frequencies come from other texts, so nothing bounds the squares of new ones.
     vector = Vector.parse(", ".join(f"{name}(words:1:tfidf)" for name in WEIGHTED))

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from classifiers import DATED, FACTS, make_classifier, texts
 from commands import FOX, ROSE, names_in, neardup, read_lines, refused, write_lines
-from flow_classifiers import make_classifier
 from sentences import says
-from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, parse_candidate_rule
@@ -32,7 +31,7 @@ def news(tmp_path: Path) -> Path:
 @pytest.fixture
 def facts(tmp_path: Path) -> Path:
     """A classifier by words and numbers."""
-    trained(FACTS).save(tmp_path / "facts.neardup")
+    make_classifier(FACTS).save(tmp_path / "facts.neardup")
     return tmp_path / "facts.neardup"
 
 
@@ -40,14 +39,15 @@ def test_outputs_are_those_of_python_and_the_classifier_is_printed(news: Path, f
     kept, dropped, summary, pairs = (tmp_path / name for name in ("kept.jsonl", "gone.jsonl", "s.json", "p.parquet"))
     outputs = "-o", kept, "--duplicates", dropped, "--summary", summary
     stderr = neardup("dedup", news, "--classifier", facts, *outputs).stderr
-    result = nd.dedup(STORIES.table, classifier=trained(FACTS))
+    result = nd.dedup(STORIES.table, classifier=make_classifier(FACTS))
     assert read_lines(dropped) == result.duplicates().to_pylist()
     assert [row["id"] for row in read_lines(kept)] == result.kept
     found = json.loads(summary.read_text())["classifier"]
     assert found == result.summary["classifier"]
     line = (
         f"{found['fingerprint']}, score >= 0: precision {found['training_precision']:.3f} and recall "
-        f"{found['training_recall']:.3f} on its training pairs; {found['passed']} of {found['candidates']} candidates"
+        f"{found['training_recall']:.3f} out of fold on the pairs it was trained on, which chose the cut; "
+        f"{found['passed']} of {found['candidates']} candidates"
     )
     assert line in stderr
     assert line in neardup("pairs", news, "--classifier", facts, "-o", pairs).stderr
@@ -63,7 +63,7 @@ def test_queries_answer_as_python_does_and_say_why_nothing_is_found(news: Path, 
     document = tmp_path / "new.txt"
     command = "query", news, "-d", document, "--classifier", facts
     document.write_text(STORIES.rows[3]["text"])
-    answer = nd.query(STORIES.table, STORIES.rows[3]["text"], classifier=trained(FACTS))
+    answer = nd.query(STORIES.table, STORIES.rows[3]["text"], classifier=make_classifier(FACTS))
     found = neardup(*command, "--json").stdout.splitlines()
     assert [json.loads(line) for line in found] == answer.to_arrow(full=True).to_pylist()
     for text, reason in {
@@ -77,7 +77,7 @@ def test_queries_answer_as_python_does_and_say_why_nothing_is_found(news: Path, 
 
 
 def test_query_takes_title_and_time_of_the_document(news: Path, tmp_path: Path) -> None:
-    trained(DATED).save(tmp_path / "dated.neardup")
+    make_classifier(DATED).save(tmp_path / "dated.neardup")
     document = tmp_path / "new.txt"
     row = next(row for row in STORIES.rows if row["title"] and row["time"])
     document.write_text(row["text"] + " too")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from classifiers import make_classifier
 from commands import neardup
 from sentences import says
-from simple_classifiers import saved
 
 
 @pytest.fixture
@@ -42,7 +42,8 @@ def test_outputs_agree(corpus: Path, labels: Path, tmp_path: Path) -> None:
 
 
 def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
-    classifier = saved(tmp_path / "mine.neardup")
+    classifier = tmp_path / "mine.neardup"
+    make_classifier().save(classifier)
     options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--classifier", classifier
     output = neardup("compare", corpus, *options).stdout
     assert says(output.replace("\n", " "), "accuracy", "own", "mine")

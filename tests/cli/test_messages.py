@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from classifiers import DATED, SETS, labelled, make_classifier, write_labels
 from commands import names_in, neardup, write_lines
-from labelled_stories import labelled, write_labels
 from sentences import says
-from trained_classifiers import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError
@@ -36,12 +35,6 @@ DOCUMENTS = {"id": ["a", "b", "c"], "text": TEXTS}
 RULES: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
 
 
-def save_twice(tmp_path: Path) -> Any:
-    classifier = trained()
-    classifier.save(tmp_path / "d.neardup")
-    classifier.save(tmp_path / "d.neardup")
-
-
 def read_strictly(tmp_path: Path) -> Any:
     lines = tmp_path / "broken.jsonl"
     lines.write_text('{"text": "a"}\n{broken\n')
@@ -56,34 +49,24 @@ def replace_report(tmp_path: Path) -> Any:
 
 CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "text column": (lambda _: nd.dedup(TABLE), "text_column"),
-    "no such text column": (lambda _: nd.dedup(TABLE, text_column="three"), "text_column"),
-    "no such id column": (lambda _: nd.dedup(DOCUMENTS, id_column="key"), "id_column"),
     "no such column to keep by": (lambda _: nd.dedup(DOCUMENTS, keep="newst"), "'newst' for keep (which takes first, "),
     "no such clusters": (lambda _: nd.compare(DOCUMENTS, clusters="famly"), "'famly' for clusters;"),
     "time column": (lambda _: nd.dedup(DOCUMENTS, keep="newest"), "time_column"),
     "strict": (read_strictly, "strict"),
     "force": (replace_report, "force=True"),
     "one text": (lambda _: nd.dedup("a rose"), "nd.open_files"),
-    "an existing classifier": (save_twice, "force=True"),
-    "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "classifier"),
     "measure learned": (lambda _: nd.Recipe(measure="learned"), "classifier"),
-    "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "classifier"),
-    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(DATED)), "title_column"),
-    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=trained(SETS)).at(0.9), "at_precision"),
+    "titles": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(DOCUMENTS, classifier=make_classifier(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
-    "no labels": (lambda _: nd.compare(DOCUMENTS), "labels"),
     "unknown ids": (lambda _: nd.compare(DOCUMENTS, [("a", "zz", 1)]), "ignore_unknown=True"),
-    "no label column": (lambda _: nd.compare(DOCUMENTS, {"id1": ["a"], "id2": ["b"], "said": [1]}), "label_column"),
     "only": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 1)], only="label"), "only"),
     "only duplicates": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 1)]), "complete=True"),
-    "no duplicates": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 0)]), "positive"),
     "two labels": (lambda _: nd.compare(DOCUMENTS, [("a", "b", 0), ("b", "a", 1)]), "only="),
     "audited column": (
         lambda _: nd.audit(DOCUMENTS, {"id1": ["a"], "id2": ["b"]}, candidate_rule=0.1, **RULES),
         "label_column",
     ),
-    "no candidate rule": (lambda _: nd.audit(DOCUMENTS, features="words:1", threshold=0.3), "candidate_rule"),
-    "too few labels": (lambda _: nd.train(DOCUMENTS, [("a", "b", 1), ("a", "c", 0)]), "candidate_rule="),
 }
 
 
@@ -124,13 +107,6 @@ def test_errors_on_the_command_line_name_options(tmp_path: Path) -> None:
     # What a command left behind it does not change how Python speaks.
     with pytest.raises(NeardupError, match="ignore_unknown=True"):
         read_labels(labels, ["a", "b"])
-
-
-def test_options_with_an_effect_are_accepted(tmp_path: Path) -> None:
-    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
-    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--set", "recall=0.9", "--set", "seed=4")
-    neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--set", "seed=4")
-    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--search", "exact", "--memory", "1MB")
 
 
 KEYWORDS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {

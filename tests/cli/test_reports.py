@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from classifiers import make_classifier
 from commands import FOX, ROSE, RULES, neardup, write_lines
 from page_markup import Markup
 from sentences import says
-from simple_classifiers import saved
 
 import neardup as nd
 
@@ -39,6 +39,9 @@ def test_copies_are_counted_alike_everywhere(tmp_path: Path) -> None:
     assert (found["dropped"], found["undecidable"]) == (5, 5)
     assert (found["exact_copies"], found["equal_content"]) == (3, 4)
     assert re.search(r"exact copies +3,", done.stderr)
+    assert re.search(r"little text +5 documents with no features", done.stderr)
+    assert "little text5 with too little" in text_of_page(page)
+    assert "undecidable" not in done.stderr + text_of_page(page)
     assert re.search(r"<th [^>]*>exact copy<small>[^<]*</small></th><td>3<", page.read_text("utf-8"))
     result = nd.dedup(TEXTS, features="words:3", threshold=0.8)
     assert re.search(r"exact copy</th><td [^>]*>3</td>", result._repr_html_() or "")
@@ -116,9 +119,9 @@ def test_the_page_of_a_replay_into_a_store_names_earlier_items(flow: Path) -> No
 
 
 def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> None:
-    saved(Path("d.neardup"))
+    make_classifier().save(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
-    assert says(text_of_page(Path("page.html")), "probability", "jaccard(words:2) +")
+    assert says(text_of_page(Path("page.html")), "probability", "jaccard(words:1) +")
 
 
 def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:

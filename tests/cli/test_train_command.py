@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from classifiers import labelled, write_labels
 from commands import neardup, write_lines
-from labelled_stories import labelled, write_labels
 from sentences import says
 
 import neardup as nd
@@ -54,6 +54,13 @@ def test_the_classifier_and_the_summary_are_saved(corpus: Path, labels: Path, tm
     classifier = nd.load_classifier(place)
     assert (classifier.fingerprint, classifier.candidate_rule.threshold) == (found["fingerprint"], 0.2)
     assert result.stderr.splitlines()[-2:] == [f"neardup: written: {place}", f"neardup: written: {whole}"]
+    printed = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force").stdout
+    point = classifier.working_point
+    figures = f"precision {point.precision:.3f} and recall {point.recall:.3f}"
+    pairs = "out of fold on the pairs it was trained on"
+    assert says(" ".join(printed.split()), f"all {found['pairs']} labelled pairs", f"{figures}: {pairs}")
+    run = neardup("dedup", corpus, "--classifier", place, "--dry-run")
+    assert f"{figures} {pairs}" in run.stderr
 
 
 def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import browser
 import numpy as np
 import pytest
+from classifiers import make_classifier
 from commands import write_lines
 from page_markup import Markup, check_loads_nothing
 from sentences import says
-from simple_classifiers import make_classifier
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
@@ -23,7 +23,7 @@ from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, select_examples
 from neardup.evaluation.intervals import Figure
 from neardup.evaluation.population import Vote, read_votes, store_votes
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.session import SampleQueue, Session
 from neardup.labels.store import LabelStore
 from neardup.pipeline.pipeline import run

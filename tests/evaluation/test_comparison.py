@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import draw, opened
+from classifiers import make_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 from page_markup import Markup, check_loads_nothing
 from sentences import says
-from simple_classifiers import make_classifier
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.documents import corpus_of
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import FixedQueue, Question
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore

@@ -114,38 +114,25 @@ class Running:
             self.process.communicate()
 
 
-def test_a_killed_session_loses_no_answer_and_the_next_one_continues(corpus: Path) -> None:
-    arguments = (corpus, "--store", "labels.db", "--candidate-rule", "jaccard(words:2) >= 0.05", "--vector", "cheap")
-    with Running(*arguments) as running:
-        pair = running.ask("/api/state")["pair"]
-        assert isinstance(pair, dict)
-        assert "Title of " in pair["html"]
-        shown = running.ask("/api/answer", pair=pair["ids"], answer="same")["pair"]
-        os.kill(running.process.pid, signal.SIGKILL)
-        running.process.communicate()
-    assert majority_labels("labels.db") == [(*pair["ids"], 1)]
-    with Running(*arguments, "--labeller", "anna") as running:
+_LONG = pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="another process; make test-long runs it")
+
+
+@pytest.mark.parametrize(
+    "ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=_LONG), pytest.param(None, marks=_LONG)]
+)
+def test_a_session_stores_each_answer_and_ends_by_a_signal_or_from_the_page(corpus: Path, ending: int | None) -> None:
+    with Running(corpus, "--store", "labels.db", "--pairs", "2", "--vector", "cheap", "--labeller", "anna") as running:
         state = running.browser.post("/api/state", {}).json
         assert state["labeller"] == "anna"
-        assert state["progress"]["mine"]["same"] == 1
-        assert state["pair"] == shown
-        running.ask("/api/answer", pair=state["pair"]["ids"], answer="different")
-        messages = running.end(signal.SIGINT)
+        assert "Title of " in state["pair"]["html"]
+        running.ask("/api/answer", pair=state["pair"]["ids"], answer="same")
+        assert majority_labels("labels.db") == [(*state["pair"]["ids"], 1)]
+        if ending is None:
+            assert running.ask("/api/finish") == {"ended": True}
+        messages = running.end(ending)
     assert "label at http://127.0.0.1:" in messages
     (summary,) = (line for line in messages.splitlines() if "given" in line)
-    assert says(summary, "1 label given", "labels.db now has 2:", "1 same, 1 different", "0 unsure")
-
-
-@pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="two more processes; make test-long runs them")
-@pytest.mark.parametrize("ending", ["browser", "SIGTERM"])
-def test_a_session_ends_from_the_browser_and_by_a_signal(corpus: Path, ending: str) -> None:
-    with Running(corpus, "--store", "labels.db", "--pairs", "1", "--vector", "cheap") as running:
-        pair = running.ask("/api/state")["pair"]
-        assert isinstance(pair, dict)
-        assert running.ask("/api/answer", pair=pair["ids"], answer="different")["pair"] is None
-        if ending == "browser":
-            assert running.ask("/api/finish") == {"ended": True}
-        assert "1 label given" in running.end(signal.SIGTERM if ending == "SIGTERM" else None)
+    assert says(summary, "1 label given", "labels.db now has 1:", "1 same, 0 different", "0 unsure")
 
 
 def test_labels_are_exported_and_imported(corpus: Path, store: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
 from neardup.labelling import queue as queue_module
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import (
     REASON_CYCLE,
     SPREAD_LABELS,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from classifiers import SETS, make_classifier, texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from threshold_recipes import MARGINS, TEXTS, dedup
-from trained_classifiers import SETS, texts, trained
 
 import neardup as nd
 from neardup.pages.report import Report
@@ -130,7 +130,7 @@ def test_examples_of_different_families_come_first() -> None:
 
 
 def test_a_classifier_gives_evidence_and_a_sweep_over_probabilities() -> None:
-    classifier = trained(SETS)
+    classifier = make_classifier(SETS)
     table = texts(40, 2).table
     report, plain = (
         report_of(table, classifier.recipe, classifier=classifier, margin=margin)[1] for margin in (0.2, None)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from classifiers import SETS, make_classifier, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import says
 from threshold_recipes import MARGINS, TEXTS, dedup, with_threshold
-from trained_classifiers import SETS, texts, trained
 
 from neardup.errors import RecipeError
 from neardup.pages.report import BINS, bin_similarities
@@ -85,7 +85,7 @@ def test_a_margin_changes_no_result_and_its_sweep_equals_runs(
 def test_the_margin_of_a_classifier_changes_no_decision_and_its_sweep_equals_runs(
     seed: int, precision: float | None
 ) -> None:
-    classifier, table = trained(SETS), texts(30, seed).table
+    classifier, table = make_classifier(SETS), texts(30, seed).table
     if precision is not None:
         classifier = classifier.at_precision(precision)
     plain = dedup(table, classifier.recipe, classifier=classifier)

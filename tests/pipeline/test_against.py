@@ -9,11 +9,11 @@ from typing import Any
 import naive
 import pyarrow as pa
 import pytest
+from classifiers import DATED, make_classifier, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from references import ENGINES, MEASURES, NEWS, OTHER, SMALL, WORDS, check, corpus, of_both
 from sentences import says
-from trained_classifiers import DATED, texts, trained
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError
@@ -87,7 +87,7 @@ def test_beyond_the_pair_limit_only_pairs_with_kept_documents_are_found(
 
 
 def test_a_classifier_decides_across_sides() -> None:
-    choices: dict[str, Any] = {"classifier": trained(DATED), "title_column": "title", "time_column": "time"}
+    choices: dict[str, Any] = {"classifier": make_classifier(DATED), "title_column": "title", "time_column": "time"}
     known = texts(80, 5).table.select(["text", "title", "time"])
     new, old = known.slice(0, 30), known.slice(30)
     pairs = {(pair.left, pair.right): pair.similarity for pair in nd.dedup(known, **choices).pairs}

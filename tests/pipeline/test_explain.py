@@ -93,7 +93,7 @@ def test_differences_between_pointed_and_plain_texts_are_marked_in_the_original(
     explanation = explain(pointed, plain, Recipe(features="words:2"))
     assert [pointed[change.start : change.end] for change in explanation.left_changes] == [pointed.split()[2]]
     assert [plain[change.start : change.end] for change in explanation.right_changes] == [plain.split()[2]]
-    assert len(explanation.passages) == 2
+    assert [passage.tokens for passage in explanation.passages] == [2, 9]
     for passage in explanation.passages:
         (right, *_), left = passage.right, passage.left
         # Both begin and end with the same words, points and all.

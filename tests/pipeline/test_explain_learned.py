@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from classifiers import DATED, FACTS, SETS, WEIGHED, make_classifier, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
-from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
@@ -46,7 +46,7 @@ def step_of(why: Explanation) -> ClassifierResult:
     st.sampled_from([0.0, -0.6, 0.9]),
 )
 def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str, kernel: str, cut: float) -> None:
-    classifier = replace(trained(vector, kernel), cut=cut)
+    classifier = replace(make_classifier(vector, kernel), cut=cut)
     why, measurer = explain_learned(left, right, classifier), Measurer(classifier.vector, {})
     x = measurer.measure(measurer.prepare(Records([left, right])), np.array([0]), np.array([1]))
     g, step = classifier.score(x)[0], step_of(why)
@@ -69,7 +69,7 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
 
 @given(st.sampled_from(CORPUS), st.sampled_from(CORPUS), st.sampled_from(["linear", "rbf"]))
 def test_the_counterfactual_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
-    classifier = trained(FACTS, kernel)
+    classifier = make_classifier(FACTS, kernel)
     step = step_of(explain_learned(left, right, classifier))
     if step.equal or not step.is_candidate:
         assert step.measure_flip is None
@@ -87,7 +87,7 @@ def test_the_counterfactual_is_the_smallest_change_of_one_measure(left: str, rig
 
 
 def test_pairs_outside_the_candidate_rule_are_described_as_such() -> None:
-    classifier = trained(FACTS)
+    classifier = make_classifier(FACTS)
     why = explain_learned(PORT, FAR, classifier)
     assert not why.match
     assert not step_of(why).is_candidate
@@ -103,7 +103,7 @@ def test_pairs_outside_the_candidate_rule_are_described_as_such() -> None:
 
 
 def test_known_titles_and_times_are_measured() -> None:
-    classifier = trained(DATED)
+    classifier = make_classifier(DATED)
 
     def values(records: Records | None) -> list[float | None]:
         why = explain(PORT, OTHER, classifier.recipe, classifier=classifier, records=records)
@@ -134,7 +134,7 @@ def test_a_query_finds_what_a_run_finds(
     question: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
 ) -> None:
     table, row, vector = question
-    classifier = replace(trained(vector, kernel), cut=cut)
+    classifier = replace(make_classifier(vector, kernel), cut=cut)
     about = {"title": row["title"], "time": row["time"]} if vector == DATED else {}
     answer = nd.query(table, row["text"], classifier=classifier, threads=threads, **about)
     more = pa.concat_tables([table, pa.Table.from_pylist([row | {"id": "new"}], TABLE.schema)])
@@ -152,7 +152,7 @@ def test_a_query_finds_what_a_run_finds(
 
 
 def test_titles_and_times_of_a_query_are_measured() -> None:
-    classifier = trained(DATED).without_cut()
+    classifier = make_classifier(DATED).without_cut()
     row = next(row for row in KNOWN.rows if row["title"] and row["time"])
     text = row["text"] + " again"
 
@@ -180,9 +180,9 @@ def test_titles_and_times_of_a_query_are_measured() -> None:
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], parts: tuple[str, ...]) -> None:
     """A classifier, and the second step of one, stand here as its measures."""
     if "classifier" in options:
-        options = options | {"classifier": trained(options["classifier"])}
+        options = options | {"classifier": make_classifier(options["classifier"])}
     if "second_step" in options:
-        options = {"second_step": trained(options["second_step"]).recipe.second_step}
+        options = {"second_step": make_classifier(options["second_step"]).recipe.second_step}
     with pytest.raises(RecipeError) as error:
         nd.query(TABLE, str(KNOWN.rows[0]["text"]), **options)
     assert says(error.value, *parts)

@@ -157,6 +157,14 @@ def test_keepers_and_families_are_those_of_naive(recipe: Recipe, seed: int, alph
         assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
 
 
+def test_a_repeated_set_meets_sets_kept_after_its_first_document() -> None:
+    texts = ["a b c d e f", "a b c d x y", "b c d x y", "a b c d x y"]
+    recipe = Recipe(features="words:1", threshold=0.5)
+    few = joined(texts, recipe, max_pairs=0)
+    assert not few.complete
+    assert keepers_of(few, recipe, range(4)) == {1: (0, 0.5), 3: (2, 5 / 6)}
+
+
 def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_module, "SETS_AT_A_TIME", 7)
     monkeypatch.setattr(join_module, "_CAPACITY", 1)

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from classifiers import make_classifier
 from commands import refused
-from flow_classifiers import make_classifier
 from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 

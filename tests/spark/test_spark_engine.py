@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flow_classifiers import make_classifier
+from classifiers import DATED, make_classifier
 from sentences import says
 from test_spark_search import corpus
 
@@ -109,7 +109,7 @@ def test_a_classifier_compares_titles_and_times_as_in_memory(
     monkeypatch.setattr(search, "_PAIRS_PER_PASS", 250)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    classifier = make_classifier("times")
+    classifier = make_classifier(DATED)
     domain = Domain.from_training(
         np.zeros((1, len(classifier.vector))), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_)
     )

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from flow_classifiers import NaiveClassifierIndex, make_classifier
+from classifiers import DATED, FACTS, SETS, WEIGHED, make_classifier
 from hypothesis import strategies as st
-from naive_window import Expected, NaiveIndex
+from naive_window import Expected, NaiveClassifierIndex, NaiveIndex
 
 import neardup as nd
 from neardup.recipe import Recipe, load_recipe
@@ -69,16 +69,16 @@ RECIPES = {
 
 #: Linear and RBF, with cuts that let some candidates pass and some not.
 CLASSIFIERS = {
-    "sets": make_classifier("sets"),
-    "sets, bent": make_classifier("sets", gamma=0.7, bias=-0.1),
-    "facts": make_classifier("facts", bias=-0.2),
-    "facts, bent": make_classifier("facts", gamma=0.4, bias=0.0),
-    "weights": make_classifier("weights"),
-    "everything": make_classifier("sets").without_cut(),
+    "sets": make_classifier(SETS),
+    "sets, bent": make_classifier(SETS, "rbf", gamma=0.7, bias=-0.1),
+    "facts": make_classifier(FACTS, bias=-0.2),
+    "facts, bent": make_classifier(FACTS, "rbf", gamma=0.4, bias=0.0),
+    "weights": make_classifier(WEIGHED),
+    "everything": make_classifier(SETS).without_cut(),
 }
 #: A classifier that compares times and titles.
 TIMED = "times"
-_TIMED = make_classifier("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+_TIMED = make_classifier(DATED, weights=(1.0, -0.6, 0.5), bias=0.0)
 
 WORDS = ["fox", "dog", "the", "is", "Owl", "ran.", "said", "東京"]
 LONG = [[f"{start}{x}" for x in range(40)] for start in ("a", "b")]

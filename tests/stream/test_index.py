@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flow_classifiers import make_classifier
+from classifiers import FACTS, make_classifier
 from naive_window import Expected, NaiveIndex
 from sentences import says
 from streaming import DAY, FOX, HOUR, NOON, ROSE, SetClock, documents, id_similarities, plain_verdict
@@ -301,7 +301,7 @@ def test_verdicts_of_threads_equal_those_of_one_order() -> None:
 
 
 def test_a_verdict_contains_the_evidence_of_the_classifier() -> None:
-    classifier = make_classifier("facts", bias=0.5)
+    classifier = make_classifier(FACTS, bias=0.5)
     texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
     _, near, exact, last = nd.Index(classifier=classifier, window=None).add_many(
         documents([*texts, texts[0], "nothing"])

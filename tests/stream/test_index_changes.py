@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_classifiers import make_classifier
+from classifiers import SETS, make_classifier
 from streaming import DAY, EDITED, FOX, HOUR, NOON, SetClock
 
 import neardup as nd
@@ -22,7 +22,7 @@ CHOICES: list[dict[str, Any]] = [
     {"window_by": "hour"},
     {"against": "everything"},
     {"second_step": "edit >= 0.5"},
-    {"classifier": make_classifier("sets", bias=1.0)},
+    {"classifier": make_classifier(SETS, bias=1.0)},
 ]
 
 

@@ -92,3 +92,13 @@ def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str)
         assert (index.verdict_of("b") is None) == bool(fails)
         if fails:
             assert index.add(documents[1]).kind == "original"
+
+
+def test_an_empty_segment_is_there_again_after_a_failure(tmp_path: Path) -> None:
+    batch = [nd.Document("a", FOX, NOON), nd.Document("b", FOX, NOON + 2 * HOUR)]
+    with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + 90 * DAY)) as index:
+        # Its segment is still empty when the later document begins the next one.
+        index.add(nd.Document("empty", "", NOON))
+        with failing(index.store, "write"), pytest.raises(StoreError):
+            index.add(batch[1])
+        assert [verdict.kind for verdict in index.add_many(batch)] == ["original", "exact"]

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from flow_classifiers import NaiveClassifierIndex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_window import Expected
+from naive_window import Expected, NaiveClassifierIndex
 from streaming import (
     NOON,
     RECIPES,

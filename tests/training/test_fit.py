@@ -21,6 +21,7 @@ from neardup.training.fit import (
     MeasureThreshold,
     SearchResult,
     best_threshold,
+    extract_machine,
     fit,
     fit_sigmoid,
     out_of_fold_scores,
@@ -110,6 +111,16 @@ def random_pairs(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
     x[rng.random(count) < 0.2, 1] = np.nan
     x[:, 3], x[:, 4] = 1.0, np.nan
     return x, labels
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_an_extracted_machine_scores_as_scikit_learn(options: MachineOptions, seed: int) -> None:
+    x, labels = random_pairs(seed=seed)
+    estimator = fit(x, labels, options)
+    others = np.concatenate([x, random_pairs(seed=seed + 3)[0], np.full((1, 5), np.nan)])
+    machine = extract_machine(estimator, -1.0, 0.0)
+    assert machine.score(others) == pytest.approx(estimator.decision_function(others), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

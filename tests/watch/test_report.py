@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flow_classifiers import make_classifier
+from classifiers import DATED, FACTS, make_classifier
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 from page_markup import Markup
 from sentences import says
@@ -197,11 +197,11 @@ def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path
 
 
 def test_the_report_of_a_classifier_store_needs_the_classifier(tmp_path: Path) -> None:
-    with Index(classifier=make_classifier("facts", bias=0.4), path=tmp_path / "s.db") as index:
+    with Index(classifier=make_classifier(FACTS, bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
     report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
     with pytest.raises(StoreError, match="classifier="):
         report.write()
     with pytest.raises(RecipeError, match="not of that classifier"):
-        replace(report, classifier=make_classifier("times", bias=1.0)).write()
-    assert len(replace(report, classifier=make_classifier("facts", bias=0.4)).write()) == 1
+        replace(report, classifier=make_classifier(DATED, bias=1.0)).write()
+    assert len(replace(report, classifier=make_classifier(FACTS, bias=0.4)).write()) == 1

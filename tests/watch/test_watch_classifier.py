@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from flow_classifiers import make_classifier
+from classifiers import DATED, FACTS, make_classifier
 from newsroom import Newsroom, edited, files_in, sidecar, text_of
 from sentences import says
 
 from neardup.errors import OutputError
 from neardup.watch.placement import Placer
 
-CLASSIFIER = make_classifier("facts", bias=0.4)
-TIMED = make_classifier("times", bias=1.0)
+CLASSIFIER = make_classifier(FACTS, bias=0.4)
+TIMED = make_classifier(DATED, bias=1.0)
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def _print_next_step(result: Audit, sample_to: str | None) -> None:
 
 def _serve(drawn_sample: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
     """Serve the page until all drawn pairs are judged or the user ends it."""
-    from neardup.labelling.index import LabelIndex
+    from neardup.labelling.label_index import LabelIndex
     from neardup.labelling.server import serve
     from neardup.labelling.session import SampleQueue, Session
 

@@ -368,7 +368,7 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else partial_pairs),
         "saved": f"{format_size(summary['bytes_saved'])} of {format_size(summary['text_bytes'])} of text",
         "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
-        "undecidable": _describe_undecidable(summary["undecidable"], values),
+        "little text": _describe_undecidable(summary["undecidable"], values),
         "search": describe_lsh(summary["search"]),
         "classifier": _describe_classifier(summary),
         "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",

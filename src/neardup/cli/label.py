@@ -175,7 +175,7 @@ def _serve(
     run_options: RunOptions,
 ) -> None:
     from neardup.classifier.vector import Vector, vector_statistics
-    from neardup.labelling.index import LabelIndex
+    from neardup.labelling.label_index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, PairModel, build_pool
     from neardup.labelling.server import PACKAGES, serve
     from neardup.labelling.session import Session
@@ -259,7 +259,7 @@ def _exchange(
     """Import labels, export them, and print how well labellers agree, in this order."""
     from neardup.evaluation.agreement import pairwise_agreements
     from neardup.labelling.exchange import export, import_answers, read_answers
-    from neardup.labelling.index import LabelIndex
+    from neardup.labelling.label_index import LabelIndex
     from neardup.labels.store import LabelStore, load_labels
     from neardup.pages.documents import DocumentReader
 

@@ -310,10 +310,14 @@ def describe_lsh(search: dict[str, Any]) -> str:
     )
 
 
+#: The pairs that the precision and recall of a cut were measured on; those that ``train`` prints first are others.
+FIGURES_OF_A_CUT = "out of fold on the pairs it was trained on, which chose the cut"
+
+
 def describe_cut(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
-    """Return a classifier's fingerprint and cut, with the figures of the cut on the training pairs."""
+    """Return a classifier's fingerprint and cut, with the figures of the cut on the pairs that it was chosen on."""
     condition = "no cut" if cut is None or cut == float("-inf") else f"score >= {cut:.4g}"
-    return f"{fingerprint}, {condition}: precision {precision:.3f} and recall {recall:.3f} on its training pairs"
+    return f"{fingerprint}, {condition}: precision {precision:.3f} and recall {recall:.3f} {FIGURES_OF_A_CUT}"
 
 
 #: Refuses an output by its name, the inputs, and whether an existing file may be replaced.

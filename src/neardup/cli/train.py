@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from neardup.cli.command import LABELS, option, output_option, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
 from neardup.cli.screen import (
+    FIGURES_OF_A_CUT,
     add_row,
     check_local_file,
     check_outputs,
@@ -48,6 +49,7 @@ def _print_training(training: Training) -> None:
         "[dim]95% intervals[/dim]"
     )
     console.print(_figures_table(training))
+    console.print(Text(_describe_figures(training)))
     console.print(Text(_describe_gain(training)))
     console.print(Text(_describe_machine(training)))
     console.print()
@@ -71,6 +73,16 @@ def _figures_table(training: Training) -> Table:
 
 def _figure(figure: Figure) -> str:
     return format_figure(figure, "\n")
+
+
+def _describe_figures(training: Training) -> str:
+    """Return which pairs the figures were measured on, and those that commands with the classifier print instead."""
+    point, counts = training.classifier.working_point, training.summary
+    return (
+        f"Measured on all {counts['pairs']:,} labelled pairs, each judged by a classifier trained without it. Commands "
+        f"with --classifier print precision {point.precision:.3f} and recall {point.recall:.3f}: {FIGURES_OF_A_CUT} "
+        f"({counts['trained_on']:,}, without equal texts and pairs outside the candidate rule)."
+    )
 
 
 def _describe_gain(training: Training) -> str:

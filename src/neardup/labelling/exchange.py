@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.errors import InputError
 from neardup.files import write_file
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labels.store import (
     DIFFERENT,
     SAME,

@@ -21,7 +21,7 @@ from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import connect_components
-from neardup.labelling.index import LabelIndex, PositionPair
+from neardup.labelling.label_index import LabelIndex, PositionPair
 from neardup.labels.store import majority_label
 from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run

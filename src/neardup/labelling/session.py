@@ -12,7 +12,7 @@ from neardup.evaluation.agreement import Agreement, pairwise_agreements
 from neardup.evaluation.audit import Audit, Sample
 from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import store_votes
-from neardup.labelling.index import LabelIndex
+from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
 from neardup.labels.store import ANSWERS, SKIP, IdPair, Judgement, OpenPair, labeller_name
 from neardup.pages.diff_view import side_by_side

@@ -253,7 +253,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
             f"{reference['documents']:,} documents, all kept; {reference['dropped']:,} others dropped for them"
         )
     if summary["undecidable"]:
-        facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
+        facts["little text"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:
         facts["keep order"] = f"{summary['without_keep_value']:,} without a value to sort by; they come last"
     if "classifier" in summary:

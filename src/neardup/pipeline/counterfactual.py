@@ -332,7 +332,7 @@ def _imatch(features: tuple[int, int, int], digests: tuple[str, str], least: int
     shared, a, b = features
     if all(digests):
         return f"imatch digests {_equal(digests)}; {shared:,} lexicon terms shared, of {a:,} and {b:,}"
-    return f"undecidable: {a:,} and {b:,} lexicon terms, and {least:,} are needed"
+    return f"too little text to compare: {a:,} and {b:,} lexicon terms, and {least:,} are needed"
 
 
 def _equal(digests: tuple[str, str]) -> str:

@@ -478,6 +478,10 @@ class Window:
             epoch.remove_from(first)
         while len(self._epochs) > 1 and not self._epochs[-1].segments:
             self._epochs.pop()
+        newest = self._epochs[-1]
+        if key is not None and (not newest.segments or newest.segments[-1].key < key):
+            # The segment was still empty, so the one after it took its place.
+            newest.begin_segment(key)
 
     def _match_and_insert(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, searches: bool, best: Integers, scores: Floats
