@@ -54,9 +54,6 @@ def test_python_examples(page: Path) -> None:
 @pages_with("console")
 def test_console_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
-    if page.name == "README.md":
-        # The same run on Spark is on its page.
-        sessions = [session for session in sessions if "spark" not in session.partition("\n")[0]]
     if "--engine spark" in "".join(sessions):
         try:
             check_spark()
