@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -205,17 +207,24 @@ def test_files_of_other_versions_are_refused(name: str, value: str, words: str) 
     assert message.endswith("train it again")
 
 
-def test_applying_a_classifier_needs_no_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    path, again = tmp_path / "d.neardup", tmp_path / "again.neardup"
-    make_classifier(FACTS).save(path)
-    texts = {"id": ["a", "b", "c"], "text": ["oslo port: 120 ships", "oslo port: 120 ships came", "owl"]}
-    classifier = nd.load_classifier(path)
-    nd.dedup(texts, classifier=classifier).explain("a", "b")
-    nd.query(texts, "oslo port: 120 ships", classifier=path)
-    nd.Index(classifier=path, window=None).add(nd.Document("d", "oslo port: 130 ships"))
-    classifier.save(again)
-    assert again.read_bytes() == path.read_bytes()
+def test_another_process_without_scikit_learn_applies_a_classifier_and_saves_the_same_bytes(tmp_path: Path) -> None:
+    make_classifier(FACTS).save(tmp_path / "d.neardup")
+    code = (
+        "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
+        "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
+        "classifier = nd.load_classifier('d.neardup')\n"
+        "nd.dedup(texts, classifier=classifier).explain('a', 'b')\n"
+        "nd.query(texts, 'oslo port: 120 ships', classifier='d.neardup')\n"
+        "nd.Index(classifier='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
+        "classifier.save('again.neardup')\n"
+        "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    assert (tmp_path / "again.neardup").read_bytes() == (tmp_path / "d.neardup").read_bytes()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

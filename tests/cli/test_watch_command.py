@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from sentences import says
 
 from neardup.recipe import load_recipe
 from neardup.stream.store import Store, StoreIdentity
+from neardup.watch import xml_parser
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 WATCH = ("watch", "in", "--store", "news.db", "--originals", "out")
@@ -65,6 +67,17 @@ def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
     assert all(line | values == line for line, values in expected)
     assert names_in(Path("out")) == {"fox.txt", "rose.txt"}
     assert names_in(Path("dup")) == {"again.txt", "again.txt.neardup.json"}
+
+
+def test_once_exits_with_3_if_a_fault_leaves_a_file_in_the_inbox(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (inbox / "feed.xml").write_text("<rss/>")
+    for cached in (xml_parser._etree, xml_parser._parser):
+        cached.cache_clear()
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    logged = {line["event"]: line for line in events(neardup(*WATCH, *FAST, "--once", code=3).stderr)}
+    assert says(logged["trouble"]["message"], "feed.xml cannot be read", "lxml", "left in the inbox")
+    assert (logged["stopped"]["files"], logged["stopped"]["left"]) == (3, 1)
+    assert names_in(inbox) == {"feed.xml"}
 
 
 def test_a_terminal_shows_a_panel_without_the_control_characters_of_names(inbox: Path) -> None:

@@ -135,6 +135,22 @@ def test_a_session_stores_each_answer_and_ends_by_a_signal_or_from_the_page(corp
     assert says(summary, "1 label given", "labels.db now has 1:", "1 same, 0 different", "0 unsure")
 
 
+@_LONG
+def test_a_killed_session_loses_no_answer_and_the_next_one_continues(corpus: Path) -> None:
+    arguments = (corpus, "--store", "labels.db", "--candidate-rule", "jaccard(words:2) >= 0.05", "--vector", "cheap")
+    with Running(*arguments, "--labeller", "anna") as running:
+        pair = running.ask("/api/state")["pair"]
+        assert isinstance(pair, dict)
+        shown = running.ask("/api/answer", pair=pair["ids"], answer="same")["pair"]
+        running.process.kill()
+        running.process.communicate()
+    assert majority_labels("labels.db") == [(*pair["ids"], 1)]
+    with Running(*arguments, "--labeller", "anna") as running:
+        state = running.browser.post("/api/state", {}).json
+        assert state["progress"]["mine"]["same"] == 1
+        assert state["pair"] == shown
+
+
 def test_labels_are_exported_and_imported(corpus: Path, store: Path, tmp_path: Path) -> None:
     result = neardup(corpus, "--store", store, "--export", "labels.csv")
     assert result.stderr == "neardup: 2 rows written to labels.csv; left out: 0 unsure, 1 tied\n"

@@ -102,7 +102,7 @@ def test_the_search_for_kept_pairs_gives_the_answer_of_memory(
     assert any(stage["name"] == "kept-pairs" for stage in summary["stages"])
 
 
-def test_a_classifier_compares_titles_and_times_as_in_memory(
+def test_a_classifier_decides_as_in_memory_and_refuses_another_domain(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The documents are gone through twice for all candidates.
@@ -116,6 +116,11 @@ def test_a_classifier_compares_titles_and_times_as_in_memory(
     choices: dict[str, Any] = {"classifier": replace(classifier, domain=domain), "time_column": "when"}
     summary = check_as_in_memory(spark, table, "default", force_domain=True, **choices)
     assert summary["search"]["candidates"] > 250
+    with pytest.raises(RecipeError) as local:
+        neardup.dedup(table.sort_by("id"), **choices)
+    with pytest.raises(RecipeError) as refused:
+        neardup.spark.run(spark.createDataFrame(table), **choices)
+    assert str(refused.value) == str(local.value)
 
 
 def test_rows_that_are_no_documents_are_rejected(spark: SparkSession) -> None:

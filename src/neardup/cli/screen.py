@@ -66,7 +66,7 @@ EXIT_CODES = {
     0: "done; broken records were counted",
     1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
-    EXIT_TORN: "done, but an input file is cut short",
+    EXIT_TORN: "done, but a file is cut short, or watch --once left one unread",
     130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
 }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from neardup.cli.command import MATCHING, argument, option, switch, with_options
 from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
-from neardup.cli.screen import parse_size, print_message, printable_line
+from neardup.cli.screen import EXIT_CODE, EXIT_TORN, parse_size, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
 from neardup.pages.numbers import format_count, format_size
 from neardup.watch.settings import WatchSettings
@@ -209,9 +209,12 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
         _log_start(log, index, settings, window_options)
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
-        log.write("stopped", **counters.as_dict(), held=len(index))
+        left = log.files_left()
+        log.write("stopped", **counters.as_dict(), left=left, held=len(index))
     if log.listener is not None:
-        print_message(_describe_counters(counters))
+        print_message(_describe_counters(counters, left))
+    if settings.once and left:
+        EXIT_CODE.set(EXIT_TORN)
 
 
 def _log_start(log: Log, index: Index, settings: WatchSettings, window_options: StoredWindowOptions) -> None:
@@ -269,11 +272,12 @@ def _warnings_logged(log: Log) -> Iterator[None]:
         warnings.showwarning = previous
 
 
-def _describe_counters(counters: Counters) -> str:
+def _describe_counters(counters: Counters, left: int) -> str:
     from neardup.watch.log import format_balance
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
+    rejected += f", {format_count(left, 'file')} left in the inbox" if left else ""
     return (
         f"stopped: {format_count(counters.files, 'file')}, {format_count(counters.items, 'item')}: "
         f"{format_count(counters.originals, 'original')}, {format_count(counters.duplicates, 'duplicate')}"

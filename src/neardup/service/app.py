@@ -368,7 +368,7 @@ def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
     verdict = verdict_dict(result.verdict, evidence=evidence)
     item = {"id": result.verdict.id, "status": result.status, "verdict": verdict}
     if result.status == 409:
-        way_out = "take another id, or replace that document (PUT, Client.replace)"
+        way_out = "take another id, or replace that document with PUT (Client.replace in Python)"
         return item | {"detail": f"This id belongs to another text; {way_out}"}
     return item
 

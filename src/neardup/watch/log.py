@@ -142,6 +142,10 @@ class Log:
             self.write("well", message=message, after_s=round(self._clock() - trouble.begin, 1))
         return trouble is not None
 
+    def files_left(self) -> int:
+        """Return how many files a fault leaves in the inbox for now."""
+        return sum(about.startswith(("file ", "move ")) for about in self._troubles)
+
     def drop_trouble(self, about: str) -> None:
         """Drop a trouble silently, because its file is gone."""
         self._troubles.pop(about, None)
