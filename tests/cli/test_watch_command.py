@@ -77,7 +77,7 @@ def test_once_exits_with_3_if_a_fault_leaves_a_file_in_the_inbox(inbox: Path, mo
     logged = {line["event"]: line for line in events(neardup(*WATCH, *FAST, "--once", code=3).stderr)}
     assert says(logged["trouble"]["message"], "feed.xml cannot be read", "lxml", "left in the inbox")
     assert (logged["stopped"]["files"], logged["stopped"]["left"]) == (3, 1)
-    assert names_in(inbox) == {"feed.xml"}
+    assert (inbox / "feed.xml").exists()
 
 
 def test_a_terminal_shows_a_panel_without_the_control_characters_of_names(inbox: Path) -> None:
