@@ -210,7 +210,7 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
         left = log.files_left()
-        log.write("stopped", **counters.as_dict(), left=left, held=len(index))
+        log.write("stopped", **counters.as_dict(), **({"left": left} if left else {}), held=len(index))
     if log.listener is not None:
         print_message(_describe_counters(counters, left))
     if settings.once and left:

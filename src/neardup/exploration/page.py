@@ -68,7 +68,7 @@ def exploration_page(exploration: Observations) -> str:
         ),
         _headline(exploration),
         _advice(exploration),
-        notes(exploration.notes, title="Left out, or done differently than asked"),
+        notes(exploration.notes, title="Left out or changed"),
         _histograms(exploration, charts),
         _cutoffs(exploration),
         _thresholds(exploration, charts),

@@ -377,7 +377,7 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
     return Chart(
         key="lag",
         title="How long after its original a duplicate came",
-        note=f"shares of {format_count(total, 'duplicate')}; the figures add up what a shorter window would find",
+        note=f"shares of {format_count(total, 'duplicate')}; the figures below add them up for shorter windows",
         description=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
         figures_table=table(
