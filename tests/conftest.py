@@ -63,9 +63,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use two processes per processor, as tests wait as long as they compute; each takes up to 1.5 GB."""
+    """Use one process more than processors, as tests wait now and then; each takes up to 1.5 GB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(2 * len(os.sched_getaffinity(0)), memory // 2_000_000_000))
+    return max(1, min(len(os.sched_getaffinity(0)) + 1, memory // 2_000_000_000))
 
 
 @pytest.hookimpl(optionalhook=True)

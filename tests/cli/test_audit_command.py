@@ -105,7 +105,8 @@ def test_an_unlabelled_sample_has_no_labels_for_any_command(corpus: Path, tmp_pa
     stderr = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
     assert "0 labels" in stderr
     assert "12 without a label" in stderr
-    assert LabelStore(store).labels == {}
+    with LabelStore(store) as labels:
+        assert labels.labels == {}
     assert "no label" in neardup("compare", corpus, "--labels", sheet, "--recipes", "jaccard", code=2).stderr
     audited = neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--labels", sheet, "--json")
     assert json.loads(audited.stdout)["missing"] == 12
