@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from classifiers import make_classifier
-from commands import neardup
+from commands import neardup, refused
 from sentences import says
 
 
@@ -29,6 +29,14 @@ def test_names_and_counts_are_not_broken_on_80_columns(corpus: Path, labels: Pat
     (row,) = [line for line in lines if line.startswith("supershingle ")]
     assert re.search(r" \d+/\d+ ", row)
     assert "Few labels: 2 duplicates" in result.stderr
+
+
+def test_latex_is_printed_as_it_is_written(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    options = "--labels", labels, "--recipes", "jaccard", "--latex"
+    result = neardup("compare", corpus, *options, "-o", tmp_path / "c.tex")
+    assert result.stdout.strip() == (tmp_path / "c.tex").read_text().strip()
+    assert r"\begin{tabular}" in result.stdout
+    assert says(refused("compare", corpus, *options, "--json"), "--latex and --json", "leave out one")
 
 
 def test_outputs_agree(corpus: Path, labels: Path, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from neardup.cli.command import CLASSIFIER, LABELS, option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
     FOR_CLASSIFIERS,
@@ -104,6 +106,7 @@ def compare(
     ] = None,
     report: Annotated[str | None, option("FILE.html", "An offline page with curves; the same as -o FILE.html.")] = None,
     all_thresholds: Annotated[bool, switch("--all", "Print every threshold, not only each recipe's best.")] = False,
+    latex: Annotated[bool, switch("--latex", "Print the table for a paper, in LaTeX, on stdout.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -120,6 +123,8 @@ def compare(
     if clusters is not None:
         names = "label_column", "positive", "only", "complete", "ignore_unknown"
         refuse_ignored(names, "is for --labels, not for --clusters; leave it out")
+    if latex and (as_json or all_thresholds):
+        raise RecipeError(f"--latex and {'--json' if as_json else '--all'} print different things: leave out one")
     if not classifiers:
         refuse_ignored(("title_column", "time_column"), FOR_CLASSIFIERS)
     check_outputs(
@@ -159,6 +164,8 @@ def compare(
             written.append(name)
     if as_json:
         print_json(comparison.to_dict())
+    elif latex:
+        typer.echo(comparison.to_latex())
     else:
         _print_comparison(comparison, all_thresholds=all_thresholds)
     for name in written:
