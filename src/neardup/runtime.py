@@ -163,16 +163,16 @@ class Memory:
             self._left -= size
             return np.empty(shape, dtype)
         self.spilled_bytes += size
-        with tempfile.TemporaryFile(prefix="neardup-") as file:
-            try:
+        try:
+            with tempfile.TemporaryFile(prefix="neardup-") as file:
                 # Without reserved space, writing a page on a full disk would kill the process.
                 _reserve(file, size)
-            except OSError as error:
-                raise OutputError(
-                    f"{size:,} bytes beyond {option('--memory')} do not fit into {tempfile.gettempdir()} "
-                    f"({error.strerror}); free space there, set TMPDIR to a larger place or raise {option('--memory')}"
-                ) from None
-            mapped = mmap.mmap(file.fileno(), size)
+                mapped = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise OutputError(
+                f"{size:,} bytes beyond {option('--memory')} do not fit into {tempfile.gettempdir()} "
+                f"({error.strerror}); free space there, set TMPDIR to a larger place or raise {option('--memory')}"
+            ) from None
         self._maps.append(mapped)
         return np.frombuffer(mapped, dtype).reshape(shape)
 

@@ -421,7 +421,13 @@ class RecomputedFeatures:
 
 def open_scratch_file() -> BufferedRandom:
     """Open a temporary file without a name, which the system removes when the process ends."""
-    return tempfile.TemporaryFile(prefix="neardup-")
+    try:
+        return tempfile.TemporaryFile(prefix="neardup-")
+    except OSError as error:
+        raise OutputError(
+            f"no scratch file can be opened in {tempfile.gettempdir()} ({error.strerror}); allow more open files "
+            f"(ulimit -n), set TMPDIR to a place that can be written, or raise {option('--memory')}"
+        ) from None
 
 
 def close_scratch_file(file: BufferedRandom) -> None:
