@@ -101,6 +101,8 @@ class OutputFile:
             self._base: Any = sys.stdout.buffer if self._target is None else self._open_unfinished(self._target)
         codec = None if path == "-" else suffixes(path)[1]
         self._sink: Any = self._base
+        #: Whether nothing more can be written. Arrow asks, and would lose an interrupt that comes inside a property.
+        self.closed = False
         if codec == "gzip":
             # With time 0 and no name, the same content gives the same bytes.
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
@@ -113,11 +115,6 @@ class OutputFile:
             return open(os.path.join(self._unfinished.path, _SPOOL_NAME), "wb")
         self._unfinished = PartialOutput.for_target(target)
         return os.fdopen(self._unfinished.handle, "wb", closefd=False)
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing more can be written, for Arrow."""
-        return self._sink is None
 
     def writable(self) -> bool:
         """Return True, for Arrow."""
@@ -136,7 +133,7 @@ class OutputFile:
     def write(self, data: Any) -> int:
         """Write bytes, in pieces of a fixed size, so that compressed bytes do not depend on the calls."""
         view = memoryview(data).cast("B")
-        if self._sink is None:
+        if self.closed:
             # Arrow's writers write their footers even when they are garbage-collected after a failure.
             return int(view.nbytes)
         with output_errors(self.name):
@@ -154,7 +151,7 @@ class OutputFile:
 
     def commit(self) -> None:
         """Write what is pending, flush it to the disk and put the file in its place."""
-        if self._sink is None:
+        if self.closed:
             return
         try:
             with output_errors(self.name):
@@ -173,11 +170,11 @@ class OutputFile:
         except BaseException:
             self.discard()
             raise
-        self._sink = self._base = None
+        self._sink, self._base, self.closed = None, None, True
 
     def discard(self) -> None:
         """Remove what was written."""
-        sink, base, self._sink, self._base = self._sink, self._base, None, None
+        sink, base, self._sink, self._base, self.closed = self._sink, self._base, None, None, True
         self._pending = []
         if self._unfinished is not None and base is not None:
             for file in (sink, base):
