@@ -133,7 +133,8 @@ def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatc
         with nd.Index("default", window=150) as index:
             for i in range(2000 if AT_LENGTH else 800):
                 index.add(nd.Document(f"{i}", f"the text number {i} is about the town {i * 7919}"))
-            assert sum(isinstance(object_, Epoch) for object_ in gc.get_objects()) <= 4
+            # type(): dead proxies of other libraries, which isinstance() would touch, are among the objects.
+            assert sum(type(object_) is Epoch for object_ in gc.get_objects()) <= 4
     finally:
         gc.enable()
 
