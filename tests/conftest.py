@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,12 +103,15 @@ def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def full_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 200 kB."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+def full_disk(no_bytecode: None) -> Iterator[Callable[[int | None], None]]:
+    """Return what lets no file of this process grow beyond some bytes, or any again at None: like a full disk."""
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before if size is None else size, hard))
+
+    yield limit
+    limit(None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -51,8 +51,8 @@ def test_arrays_in_a_file_keep_their_values(has_fallocate: bool, monkeypatch: py
     assert int(arrays[1].sum()) == sum(range(1, 30_001))
 
 
-@pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_is_one_sentence() -> None:
+def test_a_full_disk_is_one_sentence(full_disk: Callable[[int], None]) -> None:
+    full_disk(200_000)
     with pytest.raises(OutputError, match=r"^8,388,608 bytes beyond memory do not fit .* raise memory$"):
         Memory(0).array(np.uint64, 1 << 20)
 

@@ -60,10 +60,10 @@ def unfinished_files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if ".partial-" in path.name]
 
 
-def test_a_full_disk_is_one_sentence(out: Path, warm: None, request: pytest.FixtureRequest) -> None:
+def test_a_full_disk_is_one_sentence(out: Path, warm: None, full_disk: Callable[[int], None]) -> None:
     rows = [{"id": i, "text": f"{i} of {i * 7} and {i * 13} {FOX[: 20 + i % 60]} {i * 31}"} for i in range(4_000)]
     big = write_lines(out.parent / "big.jsonl", rows)
-    request.getfixturevalue("full_disk")
+    full_disk(200_000)
     message = refused("dedup", big, "-o", out / "clean.jsonl", "--duplicates", out / "dups.csv")
     assert says(message, str(out), "disk is full", "free some space")
     assert names_in(out) == set()

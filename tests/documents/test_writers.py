@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -288,13 +289,15 @@ def test_outputs_that_cannot_be_written_are_refused(
 
 
 @pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
-def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int, request: pytest.FixtureRequest) -> None:
+def test_a_full_disk_is_one_sentence(
+    tmp_path: Path, suffix: str, threads: int, full_disk: Callable[[int], None]
+) -> None:
     noise = np.random.default_rng(0).bytes(400_000).hex()
     rows = [{"id": n, "text": noise[n * 400 : n * 400 + 400]} for n in range(2000)]
     path = write_input(tmp_path, "a.jsonl", rows)
     with open_corpus([path]) as corpus:
         list(corpus.scan())
-        request.getfixturevalue("full_disk")
+        full_disk(200_000)
         with pytest.raises(OutputError, match="the disk is full or a limit is reached; free some space"):
             corpus.copy(full_mask(corpus), str(tmp_path / f"o{suffix}"), threads=threads)
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]

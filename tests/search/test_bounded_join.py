@@ -8,7 +8,7 @@ import json
 import os
 import random
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -238,18 +238,9 @@ def test_a_budget_below_the_needs_of_the_documents_is_refused_early(
     assert bool(stages) == (suffix == ".jsonl")
 
 
-@pytest.fixture
-def limits() -> Iterator[None]:
-    """Restore the limits of the process on open files and on the size of a file."""
-    kinds = resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE
-    before = [resource.getrlimit(kind) for kind in kinds]
-    yield
-    for kind, limit in zip(kinds, before, strict=True):
-        resource.setrlimit(kind, limit)
-
-
-@pytest.mark.usefixtures("limits")
-def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[int], None]
+) -> None:
     monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
     monkeypatch.setattr(bounded_join, "_KEYS_AT_A_TIME", 50)
     path = tmp_path / "a.jsonl"
@@ -257,7 +248,7 @@ def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path, monkeypatch: pyte
 
     def progress(stage: str, done: int, total: int | None) -> None:
         if stage == "read again":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (512, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+            full_disk(512)
 
     with pytest.raises(OutputError) as caught:
         nd.dedup_files(path, memory=SMALL, progress=progress, **RECIPE)
@@ -265,7 +256,14 @@ def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path, monkeypatch: pyte
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-@pytest.mark.usefixtures("limits")
+@pytest.fixture
+def open_files_limit() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("open_files_limit")
 def test_few_open_files_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(300)
     plain = nd.dedup(texts, **RECIPE)

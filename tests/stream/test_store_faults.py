@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import resource
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -329,27 +328,22 @@ def test_a_missing_permission_is_reported_in_one_sentence(
         assert store.next_serial == 28
 
 
-@pytest.mark.usefixtures("no_bytecode")
-def test_a_full_disk_stores_nothing_and_the_store_continues(path: Path) -> None:
-    """A limit on the size of files is like a full disk."""
-    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def test_a_full_disk_stores_nothing_and_the_store_continues(
+    path: Path, full_disk: Callable[[int | None], None]
+) -> None:
     twin, rows = Twin(), batch(0)
-    try:
-        with open_store(path) as store:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
-            with contextlib.suppress(StoreError):
-                while rows:
-                    store.record(rows, {"batch": str(rows[0].serial)})
-                    twin.record(rows, {"batch": str(rows[0].serial)})
-                    rows = batch(store.next_serial // 7)
-            for _ in range(3):
-                with pytest.raises(StoreError) as caught:
-                    store.record([stored_document(store.next_serial, text="too long " * 200_000)])
-                assert says(caught.value, "news.db cannot grow", "nothing", "free space")
-                twin.check(store)
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            store.record(rows)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
+    with open_store(path) as store:
+        full_disk(300_000)
+        with contextlib.suppress(StoreError):
+            while rows:
+                store.record(rows, {"batch": str(rows[0].serial)})
+                twin.record(rows, {"batch": str(rows[0].serial)})
+                rows = batch(store.next_serial // 7)
+        for _ in range(3):
+            with pytest.raises(StoreError) as caught:
+                store.record([stored_document(store.next_serial, text="too long " * 200_000)])
+            assert says(caught.value, "news.db cannot grow", "nothing", "free space")
+            twin.check(store)
+        full_disk(None)
+        store.record(rows)
     assert twin.rows
