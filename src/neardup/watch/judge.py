@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.stream.document import Verdict
     from neardup.stream.index import Index
     from neardup.stream.store import Store
-    from neardup.watch.records import Item
+    from neardup.watch.items import Item
 
 
 class Task(NamedTuple):

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
 from neardup.text.encoding import decode_page
+from neardup.watch.formats import parse_items
 from neardup.watch.inbox import SettledFile
-from neardup.watch.items import parse_items
+from neardup.watch.items import BrokenPart, Item, Items, Note
 from neardup.watch.names import Stamp, file_stamp, origin_of, printable_path, stamp_at
 from neardup.watch.outputs import OutputFolder, RecordFile, open_file
-from neardup.watch.records import BrokenPart, Item, Items, Note
 
 if TYPE_CHECKING:
     from neardup.stream.document import Verdict
-    from neardup.watch.records import Item
+    from neardup.watch.items import Item
 
 #: Items of larger files are counted in a first pass and read in a second, not kept in a list.
 _MAX_LISTED_BYTES = 4_000_000

@@ -19,7 +19,7 @@ from neardup.watch.settings import FOLDERS
 if TYPE_CHECKING:
     from neardup.stream.index import Index
     from neardup.stream.store import Store
-    from neardup.watch.records import Item
+    from neardup.watch.items import Item
 
 #: The most bytes that are read in the search for an item.
 _MAX_READ_BYTES = 1 << 30

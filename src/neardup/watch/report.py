@@ -26,10 +26,10 @@ from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, fo
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
+from neardup.watch.items import Item
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered_path, printable_path, sidecar_of
 from neardup.watch.outputs import open_file
 from neardup.watch.pending import read_items
-from neardup.watch.records import Item
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
 if TYPE_CHECKING:
