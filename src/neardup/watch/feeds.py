@@ -158,7 +158,8 @@ def _namespace(name: str) -> str:
 
 
 def _local_name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]
+    name: str = element.tag
+    return name.rpartition("}")[2]
 
 
 def _child(element: Element, name: str) -> Element | None:
@@ -204,7 +205,7 @@ def _link_of(links: Iterable[Element]) -> str:
 
 def _elements(element: Element | None, name: str) -> Iterable[Element]:
     """Return the elements of that name inside another, whatever namespace they are in."""
-    return () if element is None else (node for node in element.iter() if _local_name(node) == name)
+    return () if element is None else element.iter(f"{{*}}{name}")
 
 
 def _first_element(element: Element | None, name: str) -> Element | None:
