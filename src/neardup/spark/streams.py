@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
-from neardup.classifier.records import TITLE_NAMES, find_measure_column
+from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
@@ -35,7 +35,7 @@ from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.spark.documents import frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
-from neardup.stream.document import Document, Verdict
+from neardup.stream.document import Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
 from neardup.stream.matcher import Matcher, RestoredDocument
 from neardup.stream.window_step import Record
@@ -506,11 +506,11 @@ class GroupWindow:
             reals = [time.microseconds for time in times]
             records: list[Record] = []
             if self.matcher.needs_records:
-                records = [make_record(*values) for values in zip(texts, titles, reals, strict=True)]
+                records = [make_record(a, b, real / 1e6) for a, b, real in zip(texts, titles, reals, strict=True)]
             number = first + begin
             found = self.matcher.add(feature_block(part), records, times, number)
             names = self.names | {number + i: name for i, name in enumerate(ids)}
-            verdicts += make_verdicts([Document(name, "") for name in ids], times, found, self.matcher, names.get)
+            verdicts += make_verdicts(ids, times, found, self.matcher, names.get)
             rows = []
             for i in np.flatnonzero(found.entered).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
@@ -528,7 +528,7 @@ class GroupWindow:
     def _enter(self, serial: int, name: str, text: str, title: str, real: int) -> None:
         self.names[serial] = name
         if self.matcher.needs_records:
-            self._records[serial] = make_record(text, title, real)
+            self._records[serial] = make_record(text, title, real / 1e6)
 
     def _expire(self) -> None:
         for serial in self.matcher.expire().tolist():

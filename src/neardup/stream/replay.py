@@ -18,7 +18,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EQUAL_TEXTS
-from neardup.classifier.records import TITLE_NAMES, find_measure_column
+from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError

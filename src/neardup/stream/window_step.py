@@ -12,7 +12,7 @@ from neardup.classifier.domain import Domain, DomainCounts
 from neardup.classifier.evidence import Contribution, EvidenceTable
 from neardup.classifier.feature_rows import FeatureRows
 from neardup.classifier.measurer import Measurer, PreparedDocuments
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.errors import RecipeError
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
