@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor, isfinite, log10
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
+import altair as alt
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -39,9 +40,6 @@ from neardup.stream.index import matching_pairs
 from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
 from neardup.times import utc
 
-if TYPE_CHECKING:
-    import altair as alt
-
 _COLOUR = COLOURS[0]
 
 Rows = Sequence[Mapping[str, Any]]
@@ -49,8 +47,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 def by_hour(hours: Rows) -> dict[str, Any]:
     """Return the chart of processor time by hour of the flow: median, and range up to p99."""
-    import altair as alt
-
     # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
@@ -66,8 +62,6 @@ def by_hour(hours: Rows) -> dict[str, Any]:
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     """Return the chart of the window's memory by hour, with a line at the hour when the window is first full."""
-    import altair as alt
-
     rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     y = alt.Y("mb:Q", title="MB", axis=alt.Axis(format=",.2~f"))
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
@@ -83,8 +77,6 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
 
 
 def _hours() -> alt.X:
-    import altair as alt
-
     return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
