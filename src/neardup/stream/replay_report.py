@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
+import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,9 +38,6 @@ from neardup.stream.document import Document, Verdict
 from neardup.stream.index import matching_pairs
 from neardup.stream.replay import HOUR, Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
 from neardup.times import utc
-
-if TYPE_CHECKING:
-    import altair as alt
 
 #: The largest number of pairs to keep: so many per item, plus a constant.
 _PAIRS_PER_ITEM, _EXTRA_PAIRS = 20, 1_000_000
@@ -295,8 +293,6 @@ def replay_page(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapp
 
 def _time_chart(hours: Rows, remark: str) -> Chart:
     """Return the chart of processor time by hour of the flow: median, and range up to p99."""
-    import altair as alt
-
     # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
@@ -319,8 +315,6 @@ def _time_chart(hours: Rows, remark: str) -> Chart:
 
 def _memory_chart(hours: Rows, full: str | None, remark: str) -> Chart:
     """Return the chart of the window's memory by hour, with a line at the hour when the window is first full."""
-    import altair as alt
-
     rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     y = alt.Y("mb:Q", title="MB", axis=alt.Axis(format=",.2~f"))
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
@@ -344,8 +338,6 @@ def _memory_chart(hours: Rows, full: str | None, remark: str) -> Chart:
 
 
 def _hours() -> alt.X:
-    import altair as alt
-
     return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
