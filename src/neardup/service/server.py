@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import ipaddress
 import signal
-import socket
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -156,26 +155,31 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
     return HeadTimeoutProtocol
 
 
-def listening_sockets(host: str, port: int) -> list[socket.socket]:
+def listening_sockets(host: str, port: int) -> list[Any]:
     """Return sockets on which callers wait until a server accepts them. Port 0 is any that is free.
 
     Raises ``OutputError`` if the address or the port cannot be had.
     """
-    found: list[socket.socket] = []
+    import asyncio
+
+    async def listening() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
+        sockets = [socket.dup() for socket in server.sockets]
+        server.close()
+        for socket in sockets:
+            socket.listen(_BACKLOG)
+        return sockets
+
     try:
-        addresses = {(one[0], one[4]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-        for family, address in sorted(addresses):
-            found.append(socket.create_server(address, family=family, backlog=_BACKLOG))
-    except (OSError, UnicodeError) as error:
-        # A name may have a second address, of a family that this machine does not use.
-        if not found or getattr(error, "errno", 0) != errno.EADDRNOTAVAIL:
-            for one in found:
-                one.close()
-            at = "" if host == LOOPBACK else f" of {host}"
-            raise OutputError(
-                f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any"
-            ) from None
-    return found
+        # This thread may already run a loop, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, listening()).result()
+    except (OSError, UnicodeError):
+        at = "" if host == LOOPBACK else f" of {host}"
+        raise OutputError(
+            f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any"
+        ) from None
 
 
 class Server:
@@ -192,7 +196,7 @@ class Server:
         *,
         host: str = LOOPBACK,
         port: int = 0,
-        sockets: Sequence[socket.socket] = (),
+        sockets: Sequence[Any] = (),
         grace: float = 3,
     ) -> None:
         import uvicorn
