@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
-from neardup.kernels import Integers, Words
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -210,7 +210,7 @@ class Extractor:
             kept[:] = weights[:used]
         return block._replace(features=features, weights=kept)
 
-    def sets(self, data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Words, Integers]:
+    def sets(self, data: Bytes, offsets: Integers) -> tuple[Words, Integers]:
         """Return the features of a few texts and the size of each set, without the digests of a block.
 
         Parameters

@@ -144,14 +144,12 @@ class PartFile:
                 end = self._file.truncate(at)
             yield from reversed(list(self._split(group[::-1], buffer)))
 
-    def _read_group(self, at: int, group: list[_FileBlock]) -> npt.NDArray[np.uint8]:
+    def _read_group(self, at: int, group: list[_FileBlock]) -> Bytes:
         buffer = np.empty(sum(block.bytes for block in group), np.uint8)
         read_array(self._file, at, buffer, self._memory)
         return buffer
 
-    def _split(
-        self, group: list[_FileBlock], buffer: npt.NDArray[np.uint8]
-    ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+    def _split(self, group: list[_FileBlock], buffer: Bytes) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the consecutive blocks of a buffer."""
         at = 0
         for block in group:

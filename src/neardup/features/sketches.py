@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
-from neardup.kernels import Words
+from neardup.kernels import Integers, Words
 from neardup.kernels.sketches import EMPTY, minhash_update, simhash
 
 #: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
@@ -65,7 +64,7 @@ def _item_ids(items: Items) -> Words:
     return np.array([item_id(item) for item in items], np.uint64)
 
 
-def _check_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
+def _check_weights(weights: Iterable[int] | None, count: int) -> Integers:
     """Return the weights of ``count`` features as int64; an empty array stands for weights of 1.
 
     Raises

@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +21,7 @@ from neardup.files import placed_output
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, read_removed, segment_path
 from neardup.index.writer import IndexWriter, open_writer
+from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import thread_count
 from neardup.pipeline.query import Answer, query_corpus
@@ -31,8 +31,6 @@ from neardup.runtime import map_in_order
 from neardup.search.matches import Similar
 from neardup.search.nearest import closest_documents
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 #: How often a reader starts again if a writer has merged the segments it was about to open.
 _MAX_TRIES = 20
 #: Search for nearest documents: size of the first batch, largest batch, and number of documents beyond which the whole

@@ -22,6 +22,7 @@ import zstandard
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.counts import count_features
 from neardup.kernels.prefixes import (
     PrefixIndex,
@@ -40,10 +41,6 @@ from neardup.runtime import Memory
 from neardup.search.hamming import hamming_pairs
 from neardup.search.join import JoinContext, find_prefixes
 from neardup.text.bulk import text_buffers
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Booleans = npt.NDArray[np.bool_]
 
 #: A segment ends with the document that brings it to this number of features or documents. Raising it makes queries
 #: faster, and takes 12 bytes of memory per feature while a segment is written.
@@ -278,9 +275,7 @@ def sync_file(path: str) -> FileEntry:
     return FileEntry(os.path.getsize(path), digest_of(path))
 
 
-def _ranked_sets(
-    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], match_rule: Rule
-) -> RankedSets:
+def _ranked_sets(features: Words, sizes: Integers, shift: np.uint64, counts: Bytes, match_rule: Rule) -> RankedSets:
     """Return sets with their prefixes by a table of counts, without features that do not occur in the table."""
     context = JoinContext(set_addresses(features, sizes), sizes, match_rule, 1, Memory())
     return RankedSets(context.addresses, sizes, *find_prefixes(context, np.arange(len(sizes)), shift, counts))
@@ -306,7 +301,7 @@ class Segment:
             self.values: Words = self._map_array("values")
             return
         self._size_bitmaps = self.sizes, self._map_array("bitmaps").reshape(-1, 8)
-        self.counts: npt.NDArray[np.uint8] = self._map_array("counts")
+        self.counts: Bytes = self._map_array("counts")
         heads = self._map_array("heads")
         self.index = PrefixIndex(heads, self._map_array("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
@@ -418,7 +413,7 @@ class Segment:
             raise damage_error(os.path.join(self._folder, self.part.name, "texts.zstd"))
         return text
 
-    def text_bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def text_bytes_of(self, documents: Sequence[int]) -> tuple[Bytes, Integers]:
         """Return the texts of some documents as bytes, and the offsets of their ends, from 0."""
         texts = [self._text(document) for document in documents]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])

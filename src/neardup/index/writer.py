@@ -12,7 +12,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,10 +32,10 @@ from neardup.index.segment import (
     sync_file,
     write_removed,
 )
+from neardup.kernels import Bools, Integers
 from neardup.pipeline.pipeline import thread_count
 from neardup.runtime import map_in_order
 
-Integers = npt.NDArray[np.int64]
 #: Names of files that a writer creates; such a file that is in no manifest remains of a writer that was killed.
 _WRITER_FILES = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
 
@@ -53,7 +52,7 @@ class IndexWriter:
         self,
         corpus: Corpus,
         *,
-        keep: npt.NDArray[np.bool_] | None = None,
+        keep: Bools | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -76,7 +75,7 @@ class IndexWriter:
     def _pieces(
         self,
         corpus: Corpus,
-        keep: npt.NDArray[np.bool_] | None,
+        keep: Bools | None,
         ids: list[pa.Array],
         threads: int | None,
         progress: Progress | None,
