@@ -66,14 +66,8 @@ def set_addresses(array: npt.NDArray[Any], sizes: Integers) -> Words:
 class Vectors(NamedTuple):
     """Documents as rows: row d is features[heads[d]:heads[d + 1]].
 
-    Attributes
-    ----------
-    heads : int64[n + 1]
-        Where each row begins.
-    features : uint64[m]
-        Distinct within a document, none of them 0 (except that a SimHash may be 0).
-    weights : int64[m]
-        At least 1; empty for sets.
+    features: distinct within a document, none of them 0 (except that a SimHash may be 0); weights: at least 1, or empty
+    for sets.
     """
 
     heads: Integers

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -142,11 +142,6 @@ class SegmentWriter:
         self._file = open(os.path.join(folder, "texts.zstd"), "wb")  # noqa: SIM115
         self._frames, self._lengths = [np.zeros(1, np.int64)], list[Integers]()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the segment is full."""
-        return is_full(self.features, self.documents)
-
     def room(self, sizes: Integers) -> int:
         """Return how many of some documents fit into the segment, from their numbers of features."""
         by_features = int(np.searchsorted(np.cumsum(sizes), MAX_FEATURES - self.features)) + 1
@@ -198,25 +193,20 @@ class SegmentWriter:
         features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
-        arrays = (
-            self._fingerprint_arrays(features, sizes)
-            if self._match_rule.distance >= 0
-            else self._feature_sets(features, sizes)
-        )
+        by_bits = self._match_rule.distance >= 0
+        arrays = self._fingerprint_arrays(features, sizes) if by_bits else self._feature_sets(features, sizes)
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
         arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
         for file_name, array in arrays.items():
             array.astype(_TYPES[file_name], copy=False).tofile(os.path.join(self._folder, file_name))
-        files = {
-            f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name))
-            for file_name in os.listdir(self._folder)
-        }
-        return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
+        names = sorted(os.listdir(self._folder))
+        files = {f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name)) for file_name in names}
+        return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, files)
 
     def _fingerprint_arrays(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         values = np.zeros(len(sizes), np.uint64)
         values[sizes > 0] = features
-        return {"values": values, "sizes": sizes.astype(np.uint32)}
+        return {"values": values, "sizes": sizes}
 
     def _feature_sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         bits = _slot_bits(self.features // 2)
@@ -234,13 +224,8 @@ class SegmentWriter:
         index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
         insert_entries(ranks, sets, lengths, index)
         finish_lists(index)
-        return {
-            "sizes": sizes.astype(np.uint32),
-            "bitmaps": sets.bitmaps,
-            "counts": counts,
-            "heads": index.heads,
-            "entries": index.entries,
-        }
+        heads, entries = index.heads, index.entries
+        return {"sizes": sizes, "bitmaps": sets.bitmaps, "counts": counts, "heads": heads, "entries": entries}
 
 
 def _text_views(texts: pa.LargeStringArray) -> list[memoryview]:
@@ -287,9 +272,9 @@ class Segment:
     Raises ``StoreError`` if a file is missing or has another size.
     """
 
-    def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
+    def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule) -> None:
         self.part, self._folder, self._match_rule = part, folder, match_rule
-        self.removed = removed
+        self.removed = _read_removed(folder, part)
         self.sizes: npt.NDArray[np.uint32] = self._map_array("sizes")
         self._local = threading.local()
         # Everything is mapped now, since a writer that merges segments removes the files.
@@ -444,14 +429,13 @@ def damage_error(path: str) -> StoreError:
     return StoreError(f"{path} is damaged: restore it from a copy, or build the index again")
 
 
-def read_removed(folder: str, part: SegmentEntry) -> Integers:
-    """Return the removed documents of a segment: int64, ascending."""
+def _read_removed(folder: str, part: SegmentEntry) -> Integers:
     removal_lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
     if not removal_lists:
         return np.empty(0, np.int64)
     return np.fromfile(segment_path(folder, removal_lists[0], part), _REMOVED).astype(np.int64)
 
 
-def write_removed(file: BinaryIO, removed: Integers) -> None:
-    """Write the removed documents of a segment."""
-    file.write(removed.astype(_REMOVED).tobytes())
+def removed_bytes(removed: Integers) -> bytes:
+    """Return the removed documents of a segment as the bytes of their file."""
+    return removed.astype(_REMOVED).tobytes()

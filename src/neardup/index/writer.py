@@ -20,6 +20,7 @@ from neardup.documents.records import Names, repeated_ids
 from neardup.errors import InputError, OutputError, option, quoted
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
+from neardup.features.store import row_heads
 from neardup.files import placed_output
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
@@ -28,9 +29,8 @@ from neardup.index.segment import (
     Segment,
     SegmentWriter,
     is_full,
-    read_removed,
+    removed_bytes,
     sync_file,
-    write_removed,
 )
 from neardup.kernels import Bools, Integers
 from neardup.pipeline.pipeline import thread_count
@@ -120,8 +120,7 @@ class IndexWriter:
                 return part
 
             for piece in pieces:
-                heads = np.concatenate([[0], np.cumsum(piece.block.sizes)]).astype(np.int64)
-                begin = 0
+                heads, begin = row_heads(piece.block.sizes), 0
                 while begin < len(piece.ids):
                     if current is None:
                         name = self._next_name("segment")
@@ -131,7 +130,7 @@ class IndexWriter:
                     end = begin + current.room(piece.block.sizes[begin:])
                     current.add(piece.between(begin, end, heads))
                     begin = end
-                    if current.is_full:
+                    if is_full(current.features, current.documents):
                         yield finish(current)
                         current = None
             if current is not None:
@@ -168,7 +167,7 @@ class IndexWriter:
                 )
 
     def _segment(self, part: SegmentEntry) -> Segment:
-        return Segment(self.path, part, self._match_rule, read_removed(self.path, part))
+        return Segment(self.path, part, self._match_rule)
 
     def remove(self, ids: Iterable[Any]) -> int:
         """Remove the documents with some ids; return how many there were."""
@@ -188,7 +187,7 @@ class IndexWriter:
     def _mark_removed(self, part: SegmentEntry, removed: Integers) -> SegmentEntry:
         name = self._next_name("removed")
         with placed_output(os.path.join(self.path, name)) as output, open(output.handle, "wb", closefd=False) as file:
-            write_removed(file, removed)
+            file.write(removed_bytes(removed))
         arrays = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
         return replace(part, removed=len(removed), files=arrays | {name: sync_file(os.path.join(self.path, name))})
 

@@ -365,9 +365,10 @@ class BoundedJoin:
                 involved, [documents for documents, _ in blocks], [features for _, features in blocks]
             )
             return
-        files = [open_scratch_file() for _ in members]
-        for file in files:
-            stack.callback(close_scratch_file, file)
+        files = []
+        for _ in members:
+            files.append(open_scratch_file())
+            stack.callback(close_scratch_file, files[-1])
 
         def split(documents: Integers, block: Block) -> list[tuple[int, Words]]:
             begin, end = np.searchsorted(involved, [documents[0], documents[-1] + 1])
