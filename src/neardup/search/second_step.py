@@ -29,7 +29,7 @@ from neardup.search.matches import Matches, partition_pairs
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
 #: The value of o, a and b that stands for probability 1.
 PROBABILITY_UNIT = 10**9
