@@ -9,6 +9,7 @@ import altair as alt
 
 from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
+from neardup.pages import html
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
@@ -28,7 +29,7 @@ from neardup.pages.charts import (
     threshold_rule,
     tooltips,
 )
-from neardup.pages.html import Chart, Html, bar, table
+from neardup.pages.html import Chart, Html
 from neardup.pages.numbers import format_count, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
     head = ["similarity above, up to", *(view.name for view in views)]
-    return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
+    return html.table(head, rows, caption="Pairs of the sample by similarity", tall=True)
 
 
 def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
@@ -196,7 +197,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
-    return table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
+    return html.table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
 
 
 _CHART_HEIGHT = 240
@@ -257,11 +258,11 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
     best = {at for at, point in enumerate(points) if point.threshold == advice.threshold}
-    return table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
+    return html.table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
 
 
 def _share_bar(point: Point, curve: Curve) -> Html:
-    return bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
+    return html.bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
 
 
 def _threshold_plot(
@@ -296,7 +297,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
-    data_table = table(
+    data_table = html.table(
         ["words from", "below", "documents"],
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
         caption="Documents by their length in words",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from neardup.documents.output import OutputFile
+from neardup.pages import html
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
@@ -26,7 +27,7 @@ from neardup.pages.charts import (
     tooltips,
 )
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
-from neardup.pages.html import Chart, Html, bar, escape, render, stages_table, table, text
+from neardup.pages.html import Chart, Html, escape, text
 from neardup.pages.numbers import format_count
 from neardup.pages.page import page
 from neardup.pages.report import BINS, Example, Family, Report, Wording
@@ -48,7 +49,7 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
     """Return a report as a page; further ``sections`` stand before those on costs and on the run."""
     charts, moving = build_charts(report)
     known = {"fingerprint": report.fingerprint} if report.fingerprint else {}
-    body = render(
+    body = html.render(
         "report.html",
         report=report,
         charts=charts,
@@ -57,12 +58,12 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         tiles=_tiles(report),
         reasons=_reason_rows(report),
         rows=_dropped_rows(report),
-        stages_table=stages_table,
+        stages_table=html.stages_table,
         sections=[one.content for one in sections],
         facts=known | dict(report.facts) | dict(report.versions),
         copy_labels=_COPY_LABELS,
         Html=Html,
-        table=table,
+        table=html.table,
         beginning=beginning,
         describe_change=describe_change,
         side_by_side=side_by_side,
@@ -141,7 +142,7 @@ def _reason_rows(report: Report) -> list[list[object]]:
         [
             Html(f"{escape(name)}<small>{escape(meaning)}</small>"),
             number,
-            bar(number / read if read else 0, _share(number, read)),
+            html.bar(number / read if read else 0, _share(number, read)),
         ]
         for name, meaning, number in rows
     ]
@@ -321,7 +322,9 @@ def _thresholds_chart(sweep: Sweep, wording: Wording) -> Chart:
         wording.sweep_caption,
         description,
         finish_chart(_sweep_chart(sweep, wording)),
-        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)),
+        html.table(
+            ["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)
+        ),
         "" if any(sweep.dropped) else f"no {_dropped_noun(wording)} at any of these thresholds",
     )
 
@@ -336,7 +339,7 @@ def _bins_table(counts: Sequence[int], of: str, what: str) -> Any:
         for at, count in enumerate(counts)
         if count
     ]
-    return table([BITS if of == BITS else "similarity", what], rows, tall=True)
+    return html.table([BITS if of == BITS else "similarity", what], rows, tall=True)
 
 
 def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
@@ -370,7 +373,7 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
         note=f"shares of {format_count(total, 'duplicate')}; the figures below add them up for shorter windows",
         description=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
-        figures_table=table(
+        figures_table=html.table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
         ),

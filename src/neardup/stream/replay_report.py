@@ -27,7 +27,7 @@ from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Report, ReportContext, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -313,16 +313,10 @@ class ReplayReport:
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
-        context = ReportContext(
+        frame = Report(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
             inputs=corpus.inputs,
-            recipe=settings.recipe,
-            criterion=criterion_of(settings.recipe, settings.classifier),
-            has_sweep=has_threshold(settings.recipe)
-            and (settings.classifier is None or isfinite(settings.classifier.cut)),
-            window=settings.window,
-            everything=settings.against == "everything",
             missing_text="This item was in the store before the corpus; its text is not available.",
             rejected=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=self._clock.stages,
@@ -331,7 +325,19 @@ class ReplayReport:
         sources = ReportSources(
             documents=texts.documents, leads=texts.leads, evidence=texts.evidence, matching_pairs=texts.matching_pairs
         )
-        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
+        return build_report(
+            frame,
+            flow,
+            sources,
+            self._page["limits"],
+            recipe=settings.recipe,
+            criterion=criterion_of(settings.recipe, settings.classifier),
+            has_sweep=has_threshold(settings.recipe)
+            and (settings.classifier is None or isfinite(settings.classifier.cut)),
+            known=relaxed_pairs,
+            window=settings.window,
+            everything=settings.against == "everything",
+        )
 
 
 class _ItemTexts:

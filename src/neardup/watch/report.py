@@ -199,7 +199,7 @@ class StoreReport:
         return self.classifier.recipe
 
     def _report(self, reader: StoreReader, stored_flow: StoredFlow, recipe: Recipe, inbox: str) -> Report:
-        from neardup.pages.report import ReportContext, ReportSources, build_report
+        from neardup.pages.report import Report, ReportSources, build_report
         from neardup.search.margin import criterion_of, has_threshold
         from neardup.stream.replay_report import evidence_in_words
 
@@ -232,15 +232,10 @@ class StoreReport:
             "other items are listed without their texts."
         )
         reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
-        context = ReportContext(
+        frame = Report(
             title="What was stopped, and why",
             command=self.command,
             inputs=[inbox],
-            recipe=recipe,
-            criterion=criterion_of(recipe, self.classifier),
-            has_sweep=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
-            window=reader.settings["window"],
-            everything=reader.settings["against"] == "everything",
             missing_text="The text is no longer available: the item has left the window, and its file was moved.",
             rejected=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
@@ -249,7 +244,17 @@ class StoreReport:
         sources = ReportSources(
             documents=stored_flow.texts, leads=stored_flow.words, evidence=evidence, matching_pairs=matching
         )
-        return build_report(flow, context, sources, self.limits)
+        return build_report(
+            frame,
+            flow,
+            sources,
+            self.limits,
+            recipe=recipe,
+            criterion=criterion_of(recipe, self.classifier),
+            has_sweep=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
+            window=reader.settings["window"],
+            everything=reader.settings["against"] == "everything",
+        )
 
 
 def _release_section(releases: Sequence[Release]) -> Html:
