@@ -15,28 +15,23 @@ from neardup.pages.page import page
 from neardup.version import __version__
 
 _TITLE = "Contamination"
-#: The largest number of items shown with their texts, the largest containment first.
-_MAX_ITEMS = 200
-#: Number of items that are open at first.
-_OPEN_ITEMS = 3
+#: The most items shown with their texts, and those that are open at first.
+_MAX_ITEMS, _OPEN_ITEMS = 200, 3
 
 
 def write_page(
     found: Contamination, output: str, *, force: bool = False, fail_over: float | None = None, typed: str = ""
 ) -> None:
-    """Write the page of a contamination check.
+    """Write the page of a contamination check; ``fail_over`` is the largest allowed share, ``typed`` the command.
 
-    ``force``: whether an existing file may be replaced; ``fail_over``: the largest allowed share of contaminated items;
-    ``typed``: the command, quoted for a shell, empty from Python. Raises ``OutputError`` if it cannot be written there.
+    Raises ``OutputError`` if it cannot be written there.
     """
     check_place(output, (), force, remote=True)
-    content = contamination_page(found, fail_over=fail_over, typed=typed)
     with OutputFile(output) as file:
-        file.write(content.encode())
+        file.write(_build_page(found, fail_over, typed).encode())
 
 
-def contamination_page(found: Contamination, *, fail_over: float | None = None, typed: str = "") -> str:
-    """Return the page; see ``write_page``."""
+def _build_page(found: Contamination, fail_over: float | None, typed: str) -> str:
     summary = found.summary
     rule = (
         f"An item is contaminated if one training text has at least {summary['at_least']:.4g} of its "

@@ -25,7 +25,6 @@ from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
     WIDE_THRESHOLDS,
     System,
-    ThresholdGrid,
     classifier_systems,
     parse_thresholds,
     recipe_systems,
@@ -46,25 +45,22 @@ FIGURES = ("precision", "recall", "f1", "accuracy")
 
 
 class ThresholdScores(NamedTuple):
-    """The figures of a recipe or a classifier at one threshold."""
+    """The figures of a recipe or a classifier at one threshold, with 95% intervals."""
 
     #: As a recipe states it; of the probability for a classifier.
     threshold: float
     #: Whether it is the system's own threshold.
     own: bool
-    #: The number of returned pairs with a label.
+    #: The numbers of returned pairs with a label, of labelled duplicates that are returned and that are not, and of
+    #: returned pairs without a label, which are not used.
     returned: int
-    #: The number of labelled duplicates that are returned.
     correct: int
-    #: The number of labelled duplicates that are not returned.
     missed: int
-    #: The number of returned pairs without a label, which are not used.
     unlabelled: int
-    #: All figures have 95% intervals. Accuracy, the share of labelled pairs with the right verdict, has no value if
-    #: pairs without a label count as different.
     precision: Figure
     recall: Figure
     f1: Figure
+    #: The share of labelled pairs with the right verdict; no value if pairs without a label count as different.
     accuracy: Figure
 
 
@@ -101,7 +97,6 @@ class SystemScores:
 class Lead(NamedTuple):
     """The lead of the best recipe over another one in F1, each at its best threshold."""
 
-    #: The name of the other recipe.
     over: str
     #: The difference in F1, over the same draws of groups.
     difference: Figure
@@ -267,7 +262,6 @@ class Comparison:
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
-#: The columns of the table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
@@ -307,11 +301,10 @@ _MIN_FEATURELESS_SHARE = 0.9
 
 
 class _SystemRun(NamedTuple):
-    """The run of one recipe or classifier."""
+    """A system with its name among the others, the times of its run, and what was counted."""
 
     name: str
-    recipe: Recipe
-    grid: ThresholdGrid
+    system: System
     tally: Tally
     wall_s: float
     cpu_s: float
@@ -321,8 +314,6 @@ class _SystemRun(NamedTuple):
 
 
 class _CorpusScan(NamedTuple):
-    """The ids, clusters and first texts of a corpus."""
-
     names: list[str]
     clusters: list[str | None]
     first_texts: pa.Table
@@ -355,21 +346,8 @@ def compare(
     with reading and without compilation. (An approximate search finds the stated share of the pairs at the threshold of
     the run, and more of the pairs above it.)
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents, opened with the column of clusters as ``order_column`` if there are no labels.
-    labels : path, table, or list of (id, id, label), optional
-        See ``labels.read_labels``. The default is the clusters of the corpus.
-    threads, memory, encoder, progress
-        See ``pipeline.run``; progress counts systems.
-
-    The other parameters are those of ``neardup.compare``; titles and times are by default those of the training.
-
-    Raises
-    ------
-    NeardupError
-        If the corpus or the labels cannot be read, or an option does not fit.
+    The parameters are those of ``neardup.compare``; without labels, the corpus is open with the column of clusters as
+    its ``order_column``. Titles and times are by default those of the training.
     """
 
     def make_systems(thresholds: str | Sequence[float]) -> list[System]:
@@ -414,7 +392,7 @@ def compare(
         result, wall, cpu = _time_run(partial(run_system, corpus))
         tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
         featureless, domain = len(result.undecidable), _check_domain(result, system)
-        runs.append(_SystemRun(name, system.recipe, system.grid, tally, wall, cpu, featureless, *domain))
+        runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, *domain))
     return _build_comparison(runs, parsed_labels, len(set(scan.names)))
 
 
@@ -473,11 +451,11 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
     best_draws: list[int] = []
     begin = 0
     for run in runs:
-        end = begin + len(run.grid.thresholds)
+        end = begin + len(run.system.grid.thresholds)
         rows = _rows(run, labels, draws.select_rows(begin, end), accuracies[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value_or_zero(rows[at].f1), at))
-        figures = run.grid.scale, tuple(rows), rows[best]
-        systems.append(SystemScores(run.name, run.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
+        figures = run.system.grid.scale, tuple(rows), rows[best]
+        systems.append(SystemScores(run.name, run.system.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
         best_draws.append(begin + best)
         begin = end
     first = max(range(len(systems)), key=lambda at: (_value_or_zero(systems[at].best.f1), -at))
@@ -505,19 +483,18 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
 
 
 def _rows(run: _SystemRun, labels: Labels, draws: Resamples, accuracies: Sequence[Figure]) -> list[ThresholdScores]:
+    grid = run.system.grid
     correct, wrong = (run.tally.totals(cells) for cells in (run.tally.correct, run.tally.wrong))
     duplicates = labels.duplicates
     return [
         ThresholdScores(
-            threshold=run.grid.thresholds[at],
-            own=run.grid.thresholds[at] == run.grid.own_threshold,
+            threshold=grid.thresholds[at],
+            own=grid.thresholds[at] == grid.own_threshold,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
             unlabelled=int(run.tally.unlabelled[at]),
-            precision=score.precision,
-            recall=score.recall,
-            f1=score.f1,
+            **score._asdict(),
             accuracy=accuracies[at],
         )
         for at, score in enumerate(score_rows(correct, wrong, duplicates, draws))

@@ -142,9 +142,8 @@ class ThresholdPoint(NamedTuple):
     is_working_point: bool
     #: The number of returned pairs of distinct texts.
     returned: int
-    #: The share of duplicates among the returned pairs, with a 95% interval.
     precision: Figure
-    #: The share of returned pairs among the duplicates among the candidates, with a 95% interval.
+    #: Among the candidates.
     recall: Figure
 
 
