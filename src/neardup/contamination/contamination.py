@@ -53,7 +53,6 @@ class Finding:
 
     passage: int  #: the number of the passage
     document: Any  #: the id of the training text, or its row number
-    #: Number of distinct grams of the passage in the training text, and in all.
     shared: int
     grams: int
     spans: list[Span]  #: in the order of the training text
@@ -336,7 +335,6 @@ def _find_spans(
 
 
 def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) -> int:
-    """Return the number of consecutive grams, from a place of the passage on, that follow each other in the text."""
     length = 1
     while at + length < len(grams) and found.get(place + length) == grams[at + length]:
         length += 1

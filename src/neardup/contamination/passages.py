@@ -21,7 +21,6 @@ from neardup.kernels.grams import LISTED
 from neardup.kernels.tables import insert_keys, table_size
 from neardup.recipe import Recipe
 
-#: Column name for all columns of an item together.
 ALL = "all"
 #: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table passes.
 _FILTER_BITS = 16

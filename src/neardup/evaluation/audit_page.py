@@ -15,9 +15,7 @@ from neardup.version import __version__
 _TITLE = "How good is this result?"
 #: Narrower intervals get one more digit.
 _NARROW_INTERVAL = 0.05
-#: The maximum length of a title in the line of a pair.
 _MAX_TITLE_LENGTH = 90
-#: The heading and the meaning of each kind of pairs.
 _KINDS = {
     "wrong": (
         "Returned, but judged different",

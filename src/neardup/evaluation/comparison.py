@@ -40,7 +40,6 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
 
-#: The figures of a row, by name.
 FIGURES = ("precision", "recall", "f1", "accuracy")
 
 
@@ -49,7 +48,6 @@ class ThresholdScores(NamedTuple):
 
     #: As a recipe states it; of the probability for a classifier.
     threshold: float
-    #: Whether it is the system's own threshold.
     own: bool
     #: The numbers of returned pairs with a label, of labelled duplicates that are returned and that are not, and of
     #: returned pairs without a label, which are not used.
@@ -70,7 +68,6 @@ class SystemScores:
 
     #: The name of the recipe or of the classifier's file, made unique.
     name: str
-    #: The recipe with its own threshold.
     recipe: Recipe
     #: ``similarity``, ``distance`` (pairs match at or below a threshold), ``probability`` for a classifier, or
     #: ``fixed``.
@@ -102,7 +99,6 @@ class Lead(NamedTuple):
     difference: Figure
     #: Whether the interval lies above 0 and the two differ in six groups or more.
     beyond_chance: bool
-    #: The number of groups in which the two differ.
     groups: int
 
 

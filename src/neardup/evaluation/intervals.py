@@ -91,9 +91,7 @@ class StratumCounts(NamedTuple):
     """Counts of a stratum."""
 
     pairs: int
-    #: The number of pairs that were drawn at random and judged.
     judged: int
-    #: The number of duplicates among the judged pairs.
     duplicates: int
 
 

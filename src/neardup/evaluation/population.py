@@ -118,7 +118,6 @@ class Population:
     right: Integers
     #: float64[n]: the score of each pair, on ``returned_scale`` or ``unreturned_scale``.
     score: Floats
-    #: bool[n]: whether the working point returns it.
     returned: Bools
     #: float64[n]: the guessed standard deviation of its label (see ``label_deviations``).
     deviations: Floats
@@ -317,7 +316,6 @@ def _make_scale(name: str, edges: tuple[float, ...], *more: float, measure: str 
     return Scale(name, tuple(sorted({*edges, *more})), measure)
 
 
-#: The columns of a sample's file.
 ID_COLUMNS = ("id1", "id2")
 LABEL_COLUMN = "label"
 

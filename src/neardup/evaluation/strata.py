@@ -27,7 +27,6 @@ class Stratum(NamedTuple):
     low: float
     high: float
     pairs: int
-    #: Numbers of drawn pairs are proportional to it.
     weight: float
 
 
@@ -137,13 +136,10 @@ class ThresholdDirections(NamedTuple):
 class ThresholdPoint(NamedTuple):
     """The figures of a threshold."""
 
-    #: Pairs at or above it are returned.
     score: float
     is_working_point: bool
-    #: The number of returned pairs of distinct texts.
     returned: int
     precision: Figure
-    #: Among the candidates.
     recall: Figure
 
 

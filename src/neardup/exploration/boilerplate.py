@@ -48,7 +48,6 @@ class SharedRuns(NamedTuple):
     runs: Integers
     texts: Integers
     places: Integers
-    #: Of all distinct texts.
     words: int
 
     @property
@@ -191,7 +190,6 @@ def _count_exactly(parts: Sequence[_RunPlaces], run: int, least: int, counting: 
     )
 
 
-#: The words of a run.
 RUN = 8
 #: A run is shared if it occurs in this many texts, and in one of this many.
 _FEWEST_TEXTS, _TEXTS_PER_RUN = 5, 1000
@@ -201,9 +199,7 @@ _CONTINUING_SHARE = 0.75
 _NEW_SHARE = 0.5
 #: A run that occurs in this many times as many texts belongs to another passage.
 _FREQUENCY_STEP = 1.5
-#: The most runs to grow passages from.
 MAX_EXTENDED_PASSAGES = 5_000
-#: Closing characters right after the last word.
 _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
 
@@ -220,7 +216,6 @@ class Passage:
     texts: int
     #: The number of these texts that a run keeps: documents that differ except for the passage. None without findings.
     unlike: int | None
-    #: ``documents`` as a share of all documents.
     share: float
     #: The first documents that contain it, without equal texts, and without near-duplicates if there are findings.
     ids: tuple[str, ...]
@@ -232,7 +227,6 @@ class Boilerplate:
 
     #: Ordered by ``words`` times ``unlike``, or times ``texts`` if ``unlike`` is None.
     passages: tuple[Passage, ...]
-    #: The number of passages, listed or not.
     found: int
     #: Each run of ``run`` words of a passage occurs in at least this many texts (kept texts, if there are findings): 5,
     #: or one in a thousand if that is more.
@@ -250,7 +244,6 @@ class ExtendedPassage(NamedTuple):
     """A passage grown from a shared run."""
 
     words: int
-    #: The number of counted texts with the passage.
     often: int
     #: int64[k]: all distinct texts with the passage, ascending.
     texts: Integers
@@ -261,7 +254,6 @@ class ExtendedPassage(NamedTuple):
 class _Growth(NamedTuple):
     """A chain of runs that grew from one run."""
 
-    #: int64[k]: the runs in order.
     chain: Integers
     #: int64[m]: the places of the run that the chain grew from.
     at: Integers
@@ -336,7 +328,6 @@ class PassageGrower:
         return np.lexsort((self._order[self._offsets[:-1]], -best))
 
     def _grow(self, seed: int) -> _Growth:
-        """Grow a chain from a run in both directions."""
         at = self._order[self._offsets[seed] : self._offsets[seed + 1]]
         needed = max(_CONTINUING_SHARE * int(self._found.often[seed]), 1)
         chain = {seed}
@@ -396,7 +387,6 @@ class PassageGrower:
         return run, going[after == run]
 
     def _count_texts(self, at: Integers) -> int:
-        """Return the number of counted texts with these places."""
         texts = self._found.texts[at]
         texts = texts[self._counting[texts]]
         return int(np.count_nonzero(texts[1:] != texts[:-1])) + int(len(texts) > 0)

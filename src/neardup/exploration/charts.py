@@ -93,12 +93,10 @@ def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice,
 
 
 def _any_shared(views: Sequence[View]) -> bool:
-    """Return whether any two documents of the sample share a feature of any view."""
     return any(any(view.counts) for view in views)
 
 
 def _highest_step(views: Sequence[View]) -> int:
-    """Return the largest number of pairs in a step of the histograms."""
     return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
 
 
@@ -205,42 +203,43 @@ _CHART_HEIGHT = 240
 _FEW_BINS = 8
 
 
-def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of pairs of the corpus by threshold."""
-    rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
-    most = max((point.pairs for point in curve.points if point.pairs), default=0)
-    description = (
-        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}"
-    )
-    return Chart(
+def threshold_charts(curve: Curve, advice: Advice) -> list[Chart]:
+    """Return the charts of pairs and of dropped documents of the corpus by threshold."""
+    most_pairs = max((point.pairs or 0 for point in curve.points), default=0)
+    most_dropped = max(point.dropped for point in curve.points)
+    pairs = Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
         "The axis of pairs is logarithmic.",
-        description,
+        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}",
         _threshold_plot(
-            rows, log_count_axis("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve
+            [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs],
+            log_count_axis("number", "matching pairs", most=most_pairs),
+            "matching pairs",
+            COLOURS[0],
+            advice,
+            curve,
         ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if rows else "no two documents match at any of these thresholds",
+        "" if most_pairs else "no two documents match at any of these thresholds",
     )
-
-
-def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of dropped documents of the corpus by threshold."""
-    rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
-    most = max(point.dropped for point in curve.points)
-    y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
-    figures = _end_figures(curve.points, "dropped")
-    description = f"Documents that each threshold would drop{figures}, of {curve.documents:,}"
-    return Chart(
+    dropped = Chart(
         "dropped-by-threshold",
         "Dropped documents",
         f"Of {format_count(curve.documents, 'document')}, including exact copies.",
-        description,
-        _threshold_plot(rows, y, "dropped documents", COLOURS[1], advice, curve),
+        f"Documents that each threshold would drop{_end_figures(curve.points, 'dropped')}, of {curve.documents:,}",
+        _threshold_plot(
+            [{"threshold": point.threshold, "number": point.dropped} for point in curve.points],
+            alt.Y("number:Q", title="dropped documents", axis=count_axis(most_dropped), scale=alt.Scale(zero=True)),
+            "dropped documents",
+            COLOURS[1],
+            advice,
+            curve,
+        ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if most else "no threshold would drop a document",
+        "" if most_dropped else "no threshold would drop a document",
     )
+    return [pairs, dropped]
 
 
 def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
@@ -276,7 +275,6 @@ def _threshold_plot(
 
 
 def _end_figures(points: Sequence[Point], name: str) -> str:
-    """Return the figures at the lowest and highest thresholds."""
     if not points:
         return ""
     ends = [f"{getattr(point, name):,} at {point.threshold:g}" for point in (points[0], points[-1])]

@@ -21,7 +21,6 @@ from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
 
-#: Characters of each text that are compared.
 LONGEST = 200_000
 
 
@@ -30,7 +29,6 @@ class SharedRun(NamedTuple):
 
     #: As the normalizer ``words`` makes them.
     words: tuple[str, ...]
-    #: As written in the left text.
     written: str
 
 
@@ -89,7 +87,6 @@ class Examples:
     #: The pairs come from low <= similarity < high.
     low: float
     high: float
-    #: The number of pairs in this band.
     found: int
     #: "sample", or "corpus" if the sample has no pairs in the band.
     origin: str
@@ -102,8 +99,6 @@ class Examples:
 
 
 class _Band(NamedTuple):
-    """The pairs around a cutoff."""
-
     cutoff: float
     low: float
     high: float
@@ -192,7 +187,6 @@ def _select_unlike(
 
 
 def _cutoff_bands() -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
-    """Return each cutoff with its band and the wider one."""
     middles = [(one + other) / 2 for one, other in pairwise(CUTOFFS)]
     # The first band is symmetric, the last one ends below 1.
     first = 2 * CUTOFFS[0] - middles[0]

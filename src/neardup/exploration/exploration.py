@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
 #: Pairs from this hundredth on, below the lowest cutoff, are kept; and at most this many of a view.
 _LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
-#: The name of recipes of n-grams.
 _RECIPE_NAME = "explored"
 
 
@@ -255,7 +254,6 @@ class _Run:
         return [Recipe(name=_RECIPE_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
 
     def _recipes(self) -> list[Recipe]:
-        """Return the recipes to compare: word n-grams, q-grams, then the named recipes."""
         options = self._options
         recipes = [*self._gram_recipes("words", options.lengths), *self._gram_recipes("qgrams", options.qgrams)]
         for named_recipe in options.recipes:

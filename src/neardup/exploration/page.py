@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from neardup.exploration import messages
 from neardup.exploration.charts import (
     cutoffs_table,
-    dropped_by_threshold,
     histogram_chart,
     lengths_chart,
-    pairs_by_threshold,
     points_table,
+    threshold_charts,
     view_colours,
 )
 from neardup.pages import html
@@ -64,7 +63,6 @@ def _paragraph(words: str) -> Html:
 
 
 def _folded_part(title: str, gist: str, *content: str) -> Html:
-    """Return a fold with a title and its gist in one line."""
     return html.fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
 
@@ -133,7 +131,6 @@ def group_views(views: Sequence[View]) -> dict[str, list[View]]:
 
 
 def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the section of overlaid histograms, with their figures in a table."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in group_views(exploration.views).items():
@@ -183,7 +180,6 @@ def _view_cells(view: View) -> list[object]:
 
 
 def _cutoffs(exploration: Observations) -> Html:
-    """Return the section of pairs above each cutoff."""
     advised = messages.advised_view(exploration)
     tables = (cutoffs_table(views, advised) for views in group_views(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
@@ -191,13 +187,10 @@ def _cutoffs(exploration: Observations) -> Html:
 
 
 def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the section of thresholds on the whole corpus; empty without a curve."""
     curve, advice = exploration.curve, exploration.advice
     if curve is None:
         return Html("")
-    drawn: list[Chart] = []
-    if curve.complete:
-        drawn = [pairs_by_threshold(curve, advice), dropped_by_threshold(curve, advice)]
+    drawn = threshold_charts(curve, advice) if curve.complete else []
     charts += drawn
     intro = (
         f"What neardup dedup would find at each threshold in all {format_count(curve.documents, 'document')}, by "
@@ -209,12 +202,10 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
     return html.section("thresholds", "What would each threshold do?", *content, intro=intro)
 
 
-#: Characters of a shared passage that are shown in a line.
 _LONGEST_PASSAGE = 90
 
 
 def _pairs(exploration: Observations) -> Html:
-    """Return the section of folded pairs at each cutoff."""
     advice = exploration.advice
     if not exploration.examples:
         return Html("")
@@ -241,7 +232,6 @@ def _pair(pair: ExamplePair) -> Html:
 
 
 def _head(pair: ExamplePair) -> Html:
-    """Return similarity, longest shared run and sources of a pair."""
     parts = [escape(f"similarity {pair.similarity:.4g}")]
     if pair.words:
         passage = text(html.clip(pair.passage, _LONGEST_PASSAGE))
@@ -260,7 +250,6 @@ _MOST_QUOTED, _MOST_FILLERS = 4_000, 4
 
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
-    """Return the section of lengths, scripts, copies, boilerplate, templates and families."""
     drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
     gists = {name: lines[0] for name, lines in messages.describe_profile(profile).items() if lines}

@@ -34,7 +34,6 @@ from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import text_representatives
 
-#: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 #: Bins per power of ten; the smallest have fewer, because their edges are whole numbers.
 _BINS_PER_DECADE = 10
@@ -92,7 +91,6 @@ _SCRIPT_NAMES = {name: name.title() for name in _TITLE_CASE_SCRIPTS.split()} | {
 _MAIN_SHARE = 2 / 3
 #: A text of kana and Han counts as Japanese from this share of kana on.
 _KANA_SHARE = 0.1
-#: The script of a text is detected in its first characters, up to this many.
 _CHARACTERS_READ = 2_000
 _IDS_OF_SCRIPT = 3
 _MIXED, _NONE, _OTHER = "mixed", "none", "other"
@@ -174,9 +172,7 @@ class Lengths:
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
-    #: Documents without a word.
     empty: int
-    #: Documents of one word.
     one: int
 
 
@@ -209,10 +205,8 @@ class LargeFamily:
     number: int
     documents: int
     pairs: int
-    #: The smallest and the mean similarity of its pairs.
     smallest: float
     mean: float
-    #: Whether every member matches every other.
     complete: bool
     ids: tuple[str, ...]
     begins: str
@@ -237,12 +231,10 @@ class CorpusProfile:
     families_examined: int = 0
 
 
-#: The most families and templates in a profile.
 FAMILIES, TEMPLATES = 20, 10
 #: Templates are looked for in this many of the largest families, this many texts of each, and this many characters.
 _MOST_EXAMINED, _TEXTS_OF_FAMILY, _MOST_CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
-#: The length of the beginning of a text in characters.
 _BEGINNING_LENGTH = 120
 
 
@@ -341,7 +333,6 @@ def _find_templates(largest: Sequence[_Family], reader: DocumentReader) -> tuple
     return found, len(largest)
 
 
-#: The most passages and copied texts in a profile.
 PASSAGES, COPIES = 20, 10
 
 

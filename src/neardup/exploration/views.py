@@ -255,7 +255,6 @@ def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[W
     return block.features, len(texts), largest_square_sum(block)
 
 
-#: Texts per task of a thread.
 _TEXTS_PER_TASK = 128
 _GRAM_KINDS = ("words", "qgrams")
 

@@ -20,7 +20,6 @@ from neardup.pages.numbers import format_count
 
 #: Control characters except tab and line feed, and lone surrogates: no page can hold them.
 _UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-#: The first of the pictures of control characters.
 _CONTROL_PICTURES = 0x2400
 
 
@@ -78,7 +77,6 @@ def plain_text(value: str) -> str:
     return html.unescape(re.sub("<[^>]*>", " ", value)).strip() if isinstance(value, Html) else value
 
 
-#: The most characters of a name or a title.
 _TITLE_LENGTH = 300
 #: A line feed counts as this many characters, because it fills a line.
 _LINE_FEED_SIZE = 40
@@ -152,7 +150,6 @@ def text(value: object) -> Html:
     return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else to_html(value)}</bdi>')
 
 
-#: The most inputs to name.
 _NAMED_INPUTS = 4
 
 
@@ -193,7 +190,6 @@ def _size(text: str) -> int:
 
 
 def _fitting_length(text: str, room: int) -> int:
-    """Return the number of characters of a text that fit."""
     if _size(text) <= room:
         return len(text)
     used = 0
@@ -347,7 +343,6 @@ def section(key: str, title: str, *content: str, intro: str = "") -> Html:
 class Chart:
     """A chart, as Vega-Lite, with its caption and its table of figures."""
 
-    #: The id of its element.
     key: str
     title: str
     note: str

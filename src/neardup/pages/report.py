@@ -55,11 +55,8 @@ class Wording(NamedTuple):
     dropped_verb: str = "dropped"
     keeper: str = "keeper"
     run: str = "run"
-    #: The note on an empty input.
     empty: str = "The input had no document."
-    #: Why a document is kept.
     kept_means: str = "matches no other kept document"
-    #: The label of the number of dropped documents.
     dropped_label: str = "dropped"
     #: The headings of the tables of reasons and of dropped documents.
     sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
@@ -67,7 +64,6 @@ class Wording(NamedTuple):
     sweep_title: str = "Dropped documents by threshold"
     sweep_caption: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents with different features"
-    #: What a family is, and how its members are shown.
     families: str = (
         "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
@@ -118,9 +114,7 @@ class Member:
     document: ShownDocument
     #: KEPT, COPY, EQUAL_FEATURES or NEAR.
     reason: str
-    #: None for a kept document.
     keeper: ShownDocument | None = None
-    #: The similarity to the keeper; 0 for a kept document.
     similarity: float = 0.0
     #: COPY, EQUAL_FEATURES or NEAR: how it matches its keeper, which need not be the document that it copies.
     keeper_reason: str = ""
@@ -143,7 +137,6 @@ class Family:
     members: Sequence[Member]
     #: The title or the beginning of the text of its first member; empty if that member has neither.
     lead: str = ""
-    #: Whether all members have equal features.
     equal: bool = False
     #: The number of its matching pairs, with their smallest and mean similarity; None if unknown.
     pairs: int | None = None
@@ -167,7 +160,6 @@ class Example(NamedTuple):
     right: ShownDocument
     similarity: float
     matches: bool
-    #: How similar they are, in words.
     head: str = ""
 
 
@@ -199,11 +191,9 @@ class Report:
     in_words: str = ""
     rule: str = ""
     fingerprint: str = ""
-    #: The versions of neardup and of all that the answer depends on.
     versions: Mapping[str, str] = field(default_factory=dict)
     #: Why documents were dropped: name, number, and meaning of the name.
     reasons: Sequence[tuple[str, int, str]] = ()
-    #: The number of kept documents that were dropped first and released later.
     released: int = 0
     #: Rejected records by reason; ``documents`` does not count them.
     rejected: Sequence[tuple[str, int]] = ()
@@ -214,7 +204,6 @@ class Report:
     pair_similarity: Sequence[int] = ()
     #: The least similarity of a match; None if a classifier has no such number.
     threshold: float | None = None
-    #: The largest families and some of the others.
     families: Sequence[Family] = ()
     #: The number of all families, and of the documents of the largest.
     families_total: int = 0
@@ -225,18 +214,15 @@ class Report:
     #: Which pairs are unknown, such as those below the threshold, and why.
     missing_pairs_note: str = ""
     sweep: Sweep | None = None
-    #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
     #: The dropped documents to search: all, or some of them.
     rows: Sequence[Row] = ()
     rows_total: int = 0
     facts: Mapping[str, str] = field(default_factory=dict)
-    #: What is sampled, cut or unknown.
     notes: Sequence[str] = ()
     wording: Wording = BATCH
     #: How many duplicates of a flow came how long after their originals.
     lags: Sequence[tuple[str, int]] = ()
-    #: Shown instead of a text that is no longer available.
     missing_text: str = ""
 
     @property
@@ -251,11 +237,9 @@ class ReportLimits:
 
     #: Shows this many of the largest families, and half as many others at random. Raising it makes the page larger.
     families: int = 50
-    #: Shows this many pairs just above and just below the threshold.
     cases: int = 10
     #: Lists this many dropped documents to search: the latest ones of a flow, a random part of a run's.
     rows: int = 2000
-    #: Random seed of all that is drawn.
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -283,7 +267,6 @@ class ReportSources:
 DROPPED_LISTED, KEPT_LISTED = 8, 4
 #: Examples of different families are looked for among this many pairs, the nearest to the threshold.
 _PAIRS_SCANNED = 2000
-#: Characters of a title, or of the beginning of a text, in a list.
 _LEAD_LENGTH = 90
 
 
@@ -431,7 +414,10 @@ def build_report(
     states = [] if sweep_result is None else map(_drop_string, sweep_result.dropped.T)
     # Without a sweep no document has a state.
     dropped_at = dict(zip(members.tolist(), states, strict=False))
-    view = _ReportDocuments(verdicts, criterion, known, sources, texts, chosen, dropped_at)
+    # All families at once, because each call may build an index.
+    listed = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
+    matches = sources.matching_pairs({row: texts[row] for row in listed if row in texts})
+    view = _ReportDocuments(verdicts, criterion, known, sources, texts, matches, dropped_at)
     rows, removed = listed_rows(verdicts, limits), verdicts.duplicates
     begins, alive = sources.leads(rows), np.unique(verdicts.family[removed])
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
@@ -452,7 +438,7 @@ def build_report(
         similarity=bin_similarities(verdicts.similarity[removed]),
         similarity_name=similarity_name(criterion, recipe),
         threshold=similarity_at(criterion.measure, criterion.threshold),
-        families=[view.family(listed) for listed in chosen],
+        families=[view.family(one) for one in chosen],
         families_total=int((alive > 0).sum()),
         largest_family=int(verdicts.family_sizes[alive[alive > 0] - 1].max(initial=0)),
         matching_examples=view.examples(matching, matches=True),
@@ -497,7 +483,6 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
 
 
 def _notes(verdicts: Verdicts, everything: bool, limits: ReportLimits, shown: int) -> list[str]:
-    """Return notes on what is sampled or cut."""
     found, words = [], FLOW if verdicts.times is not None else BATCH
     families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
     if shown < families:
@@ -529,28 +514,20 @@ def _notes(verdicts: Verdicts, everything: bool, limits: ReportLimits, shown: in
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _ReportDocuments:
     """Builds the entries of families and pairs, with texts if they are still available."""
 
-    def __init__(
-        self,
-        verdicts: Verdicts,
-        criterion: Criterion,
-        known: KnownPairs,
-        sources: ReportSources,
-        texts: Mapping[int, ShownDocument],
-        chosen: Sequence[_ListedFamily],
-        dropped_at: Mapping[int, str],
-    ) -> None:
-        self._verdicts, self._criterion, self._known = verdicts, criterion, known
-        self._sources, self._texts = sources, texts
-        # All families at once, because each call may build an index.
-        rows = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
-        self._matching = sources.matching_pairs({row: texts[row] for row in rows if row in texts})
-        self._dropped_at = dropped_at
+    _verdicts: Verdicts
+    _criterion: Criterion
+    _known: KnownPairs
+    _sources: ReportSources
+    _texts: Mapping[int, ShownDocument]
+    #: Which listed documents with the same keeper match each other; None if unknown.
+    _matching: set[tuple[int, int]] | None
+    _dropped_at: Mapping[int, str]
 
     def family(self, listed: _ListedFamily) -> Family:
-        """Return a family with its listed members."""
         verdicts, unmatched = self._verdicts, self._unmatched(listed.dropped_rows)
         members = [
             self._member(place, (unmatched or {}).get(place, [])) for place in (*listed.kept_rows, *listed.dropped_rows)
@@ -615,7 +592,6 @@ class _ReportDocuments:
         return unmatched
 
     def examples(self, pairs: _Pairs, *, matches: bool) -> list[Example]:
-        """Return documents to read side by side."""
         describe, what = self._known.describe_counts, threshold_name(self._criterion)
         found = []
         for left, right, similarity, edge in zip(*(column.tolist() for column in pairs), strict=True):

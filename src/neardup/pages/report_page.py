@@ -34,7 +34,6 @@ from neardup.pages.report import BINS, Example, Family, Report, Wording
 from neardup.pages.sweep import BITS, Sweep, format_similarity, format_threshold
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES
 
-#: Labels of a document that copies an earlier dropped one, but not its own keeper.
 _COPY_LABELS = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
 
 
@@ -88,7 +87,6 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
 
 
 def _slider_data(sweep: Sweep) -> dict[str, Any]:
-    """Return the data of the slider: the figures of a sweep, and its thresholds as names and rules."""
     names = [format_threshold(threshold, sweep.threshold_name) for threshold in sweep.thresholds]
     sign = "≤" if sweep.is_distance else "≥"
     rules = [f"{sweep.threshold_name} {sign} {threshold:g}" for threshold in sweep.thresholds]
@@ -101,12 +99,10 @@ def _share(number: int, of: int) -> str:
 
 
 def _records_read(report: Report) -> int:
-    """Return the number of records read, including rejected ones."""
     return report.documents + sum(number for _, number in report.rejected)
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
-    """Return the tiles of the headline: value, name and note of each."""
     read, words = _records_read(report), report.wording
     rejected = read - report.documents
     found = [(f"{read:,}", "read", f"{rejected:,} of them rejected" if rejected else words.documents)]
@@ -191,7 +187,6 @@ def _family_more(family: Family, words: Wording) -> str:
 
 
 def _range_of(examples: Sequence[Example], sweep: Sweep | None) -> str:
-    """Return the range of the similarities of pairs, in the unit of the threshold."""
     what, distance = (sweep.threshold_name, sweep.is_distance) if sweep else ("", False)
     ends = min(one.similarity for one in examples), max(one.similarity for one in examples)
     low, high = (format_similarity(what, end, distance=distance) for end in ends)

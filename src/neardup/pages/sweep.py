@@ -36,13 +36,10 @@ class Sweep:
 
     #: From loose to strict, the run's own among them: ascending for a similarity, descending for a distance.
     thresholds: Sequence[float]
-    #: The number of documents and pairs at each threshold.
     kept: Sequence[int]
     dropped: Sequence[int]
     pairs: Sequence[int]
-    #: The index of the run's own threshold.
     own_index: int
-    #: The measure, such as ``jaccard``, or BITS.
     threshold_name: str
     is_distance: bool = False
     #: The similarity of a pair exactly at each threshold, as histograms count it; the thresholds themselves unless they
@@ -113,7 +110,6 @@ class _DropCounter:
         return int(self.copies.sum() - (kept & of_input).sum()), dropped_mask
 
     def pair_count(self, chosen: Bools) -> int:
-        """Return the number of matching pairs of documents, including equal ones."""
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
         pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference_count)
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
