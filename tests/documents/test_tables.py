@@ -119,8 +119,7 @@ def test_data_without_rows_has_no_documents(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    ["text", b"text", 17, [1, 2], ["a", 1], {"a": ["x"], "b": []}, None, {}, [{"text": "a"}, "b"]],
+    "data", ["text", b"text", 17, [1, 2], ["a", 1], {"a": ["x"], "b": []}, None, {}, [{"text": "a"}, "b"]]
 )
 def test_other_data_is_refused_in_one_sentence(data: Any) -> None:
     with pytest.raises(InputError) as raised:

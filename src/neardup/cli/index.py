@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
-from neardup.cli.screen import (
-    check_outputs,
-    print_json,
-    print_message,
-    print_summary,
-    progress_bar,
-    reading_progress,
-)
+from neardup.cli.screen import check_outputs, print_json, print_message, print_summary, progress_bar, reading_progress
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:

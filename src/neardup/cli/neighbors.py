@@ -5,22 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from neardup.cli.command import option, output_option, switch, with_options
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    find_index,
-    refuse_read_options,
-)
-from neardup.cli.screen import (
-    check_outputs,
-    print_message,
-    print_rows,
-    reading_progress,
-    written_files,
-)
+from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOptions, find_index, refuse_read_options
+from neardup.cli.screen import check_outputs, print_message, print_rows, reading_progress, written_files
 from neardup.pages.numbers import format_count
 
 

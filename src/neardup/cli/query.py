@@ -19,12 +19,7 @@ from neardup.cli.options import (
     find_index,
     refuse_read_options,
 )
-from neardup.cli.screen import (
-    check_outputs,
-    print_message,
-    print_rows,
-    reading_progress,
-)
+from neardup.cli.screen import check_outputs, print_message, print_rows, reading_progress
 from neardup.errors import InputError
 from neardup.pages.numbers import format_count
 

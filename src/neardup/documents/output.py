@@ -553,8 +553,7 @@ class _Arrow:
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         # Dictionaries must not change between the batches of an Arrow file, so plain values are written.
         self._schema = pa.schema(
-            [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema],
-            schema.metadata,
+            [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema], schema.metadata
         )
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)

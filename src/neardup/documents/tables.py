@@ -203,11 +203,7 @@ def _named_texts(sources: Sequence[ColumnSource], text: str | Sequence[str]) -> 
 
 
 def choose_columns(
-    sources: Sequence[ColumnSource],
-    text: TextColumn,
-    key: str | None,
-    order: str | None,
-    max_document: int | None,
+    sources: Sequence[ColumnSource], text: TextColumn, key: str | None, order: str | None, max_document: int | None
 ) -> ReadOptions:
     """Choose the columns of all inputs; empty files, which show no columns, are ignored.
 

@@ -135,13 +135,7 @@ class Pairs:
             out, similarity = np.empty((capacity, 2), np.int64), np.empty(capacity)
             before = at
             at, written = expand_pairs(
-                at,
-                input_count,
-                self._representative,
-                self._members,
-                tuple(rows),
-                out,
-                similarity,
+                at, input_count, self._representative, self._members, tuple(rows), out, similarity
             )
             if at == before and written == 0:
                 capacity *= 2

@@ -229,11 +229,7 @@ class Result:
         return mask
 
     def write(
-        self,
-        output: str | PathLike[str],
-        *,
-        force: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, output: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> None:
         """Write the kept documents, with all columns.
 

@@ -13,15 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from neardup.errors import RecipeError, option
-from neardup.recipe.kinds import (
-    FEATURE_KINDS,
-    MAX_MINIMA,
-    NORMALIZER_NAMES,
-    SIGNATURE_KINDS,
-    Clip,
-    Features,
-    Signature,
-)
+from neardup.recipe.kinds import FEATURE_KINDS, MAX_MINIMA, NORMALIZER_NAMES, SIGNATURE_KINDS, Clip, Features, Signature
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, parse_threshold
 from neardup.recipe.second_step import SecondStep
 
@@ -322,11 +314,7 @@ class Recipe:
         "Bounds of df are counts, or shares with a decimal point. Raising the lower one drops rare features.",
     )
     weights: str = _field(
-        "",
-        "Weigh features by tf, idf or tfidf; empty for sets.",
-        "features",
-        "NAME",
-        choices=WEIGHTS,
+        "", "Weigh features by tf, idf or tfidf; empty for sets.", "features", "NAME", choices=WEIGHTS
     )
     signature: str = _field(
         "",
@@ -383,13 +371,7 @@ class Recipe:
         "Raising it allows longer rows, so fewer candidates.",
         bounds=(1, MAX_MINIMA),
     )
-    seed: int = _field(
-        1,
-        "Random seed of sketches and bands.",
-        "search",
-        "NUMBER",
-        bounds=(0, (1 << 32) - 1),
-    )
+    seed: int = _field(1, "Random seed of sketches and bands.", "search", "NUMBER", bounds=(0, (1 << 32) - 1))
     second_step: str = _field(
         "",
         "A second, more accurate measure, such as 'edit >= 0.9'.",
