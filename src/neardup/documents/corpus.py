@@ -55,7 +55,7 @@ from neardup.documents.records import (
 )
 from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
-from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
+from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
@@ -674,3 +674,26 @@ def corpus_of(
     options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     columns.cut(options.texts)
     return Corpus(sources, options, text_bytes(table, options.texts), strict=strict, quarantine=quarantine)
+
+
+def cluster_column(name: str | None) -> OrderColumn | None:
+    """Return the order column for a column whose equal values mean duplicates."""
+    return None if name is None else OrderColumn(name, "clusters")
+
+
+def as_corpus(
+    data: Any, text_column: TextColumn = None, id_column: str | None = None, clusters: str | None = None
+) -> Corpus:
+    """Return data in memory as a corpus, and open files as they are.
+
+    Raises
+    ------
+    RecipeError
+        If columns are named for open files.
+    """
+    if not isinstance(data, Corpus):
+        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=cluster_column(clusters))
+    for name, value in {"text_column": text_column, "id_column": id_column, "clusters": clusters}.items():
+        if value is not None:
+            raise RecipeError(f"{name} {value!r} comes too late for open files; give it to open_files")
+    return data
