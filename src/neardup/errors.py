@@ -103,10 +103,7 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 def check_count(name: str, number: object, hint: str) -> None:
     """Check that a number is a whole number of at least 1.
 
-    Raises
-    ------
-    RecipeError
-        If it is not; the message ends with ``hint``, which states what to give.
+    Raises ``RecipeError`` if it is not; the message ends with ``hint``, which states what to give.
     """
     if isinstance(number, bool) or not isinstance(number, Integral):
         raise RecipeError(f"{name} {quoted(number)} is no whole number; {hint}")

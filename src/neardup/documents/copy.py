@@ -156,10 +156,7 @@ def _codec(sources: Sequence[Source]) -> str:
 def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
     """Return the paths below an output folder, each with its input.
 
-    Raises
-    ------
-    OutputError
-        If the folder cannot hold an output for each input.
+    Raises ``OutputError`` if the folder cannot hold an output for each input.
     """
     places: dict[str, InputFile] = {}
     for source in sources:

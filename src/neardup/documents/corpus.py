@@ -215,10 +215,7 @@ class Corpus:
 
         They are not rejected, copied or counted here, and are closed with this corpus.
 
-        Raises
-        ------
-        InputError
-            If a file is on both sides.
+        Raises ``InputError`` if a file is on both sides.
         """
         identities = {_identity(file) for source in self.sources for file in source.files}
         for source in reference.sources:
@@ -686,10 +683,7 @@ def as_corpus(
 ) -> Corpus:
     """Return data in memory as a corpus, and open files as they are.
 
-    Raises
-    ------
-    RecipeError
-        If columns are named for open files.
+    Raises ``RecipeError`` if columns are named for open files.
     """
     if not isinstance(data, Corpus):
         return corpus_of(data, text_column=text_column, id_column=id_column, order_column=cluster_column(clusters))

@@ -176,10 +176,7 @@ def ids_from(array: Any) -> Any:
 def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
     """Return one schema for the rows of all: integers widen, and null gives way to any type.
 
-    Raises
-    ------
-    InputError
-        If a column has types that do not fit together; ``name`` says in what.
+    Raises ``InputError`` if a column has types that do not fit together; ``name`` says in what.
     """
     distinct: list[pa.Schema] = []
     for schema in schemas:
@@ -221,10 +218,7 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
 def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
     """Return the type in which order values of several types are compared.
 
-    Raises
-    ------
-    InputError
-        If the types have no common order.
+    Raises ``InputError`` if the types have no common order.
     """
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
@@ -622,10 +616,7 @@ class Names:
     def position_of(self, name: Any) -> int:
         """Return the position of a document by its name; if both sides have the name, that of the input.
 
-        Raises
-        ------
-        UnknownDocument
-            If no document has the name.
+        Raises ``UnknownDocument`` if no document has the name.
         """
         if self.ids is None:
             rows = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)

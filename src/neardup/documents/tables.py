@@ -209,10 +209,7 @@ def choose_columns(
 
     A text or id column of None is detected by its name; an id column of "" means that there is none.
 
-    Raises
-    ------
-    InputError
-        If a column is missing, has an unsuitable type, or cannot be detected.
+    Raises ``InputError`` if a column is missing, has an unsuitable type, or cannot be detected.
     """
     sources = [source for source in sources if source.columns()]
     names = [] if text is None else _named_texts(sources, text)

@@ -37,10 +37,7 @@ class Preference(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Parse ``COLUMN=a,b,c``.
 
-        Raises
-        ------
-        RecipeError
-            If it has another form, no values, or one value twice.
+        Raises ``RecipeError`` if it has another form, no values, or one value twice.
         """
         column, equals, listed = text.partition("=")
         values = tuple(value.strip() for value in listed.split(","))
@@ -54,10 +51,7 @@ class Preference(NamedTuple):
     def sort(self, order: Integers, column: pa.Array) -> Integers:
         """Return documents in keep order, sorted stably by their values of the column in order of trust.
 
-        Raises
-        ------
-        RecipeError
-            If no document has any of the values.
+        Raises ``RecipeError`` if no document has any of the values.
         """
         places = pc.index_in(column, value_set=pa.array(self.values, pa.large_string()))
         if len(column) and places.null_count == len(places):
@@ -73,10 +67,7 @@ class Preference(NamedTuple):
 def parse_preference(preference: str | tuple[str, Sequence[str]] | None) -> Preference | None:
     """Parse a preference: a text like ``COLUMN=a,b,c``, or a column with its values; None for none.
 
-    Raises
-    ------
-    RecipeError
-        If it has another form, no values, or one value twice.
+    Raises ``RecipeError`` if it has another form, no values, or one value twice.
     """
     if preference is None or isinstance(preference, str):
         return None if preference is None else Preference.parse(preference)

@@ -130,10 +130,7 @@ class SecondStepResult(NamedTuple):
 def second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> SecondStepResult:
     """Apply a second step to two texts; equal texts always pass.
 
-    Raises
-    ------
-    RecipeError
-        If it is ``semantic`` and there is no encoder.
+    Raises ``RecipeError`` if it is ``semantic`` and there is no encoder.
     """
     if not step.features:
         return SecondStepResult(step, text_counts(step.measure, left, right, encoder))

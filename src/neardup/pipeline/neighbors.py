@@ -150,10 +150,7 @@ def find_neighbors(
 def _positions(names: Names, ids: list[str]) -> Integers:
     """Return the positions of ids, compared as text, each once.
 
-    Raises
-    ------
-    UnknownDocument
-        If there is no such document.
+    Raises ``UnknownDocument`` if there is no such document.
     """
     all_ids = pc.cast(names.of_input(np.arange(len(names))), pa.large_string())
     places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()

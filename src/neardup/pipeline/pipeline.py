@@ -323,10 +323,7 @@ def _check_before_reading(
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: for None, one per processor.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a whole number of at least 1.
+    Raises ``RecipeError`` if it is not a whole number of at least 1.
     """
     if threads is None:
         return default_threads()

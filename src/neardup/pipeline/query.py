@@ -165,11 +165,8 @@ def check_query_document(
 ) -> None:
     """Check that title, time and k fit the classifier, or its absence.
 
-    Raises
-    ------
-    RecipeError
-        If the classifier is not the recipe's or lacks its encoder, if title or time is not compared, or if a
-        classifier is combined with k.
+    Raises ``RecipeError`` if the classifier is not the recipe's or lacks its encoder, if title or time is not compared,
+    or if a classifier is combined with k.
     """
     step, compares = recipe.parsed_second_step, {"title": False, "time": False}
     if classifier is not None or (step is not None and step.measure == "learned"):
@@ -201,10 +198,7 @@ def apply_classifier(
 
     Documents whose text equals the query pass without being judged, as in a run.
 
-    Raises
-    ------
-    RecipeError
-        If most of many candidates are unlike the training pairs.
+    Raises ``RecipeError`` if most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
         no_evidence = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))

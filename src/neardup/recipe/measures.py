@@ -223,10 +223,7 @@ SET_MEASURES = tuple(name for name, m in MEASURES.items() if "sets" in m.takes)
 def measure(name: str) -> Measure:
     """Return the measure of that name.
 
-    Raises
-    ------
-    RecipeError
-        If there is none; the message lists those that a recipe may name.
+    Raises ``RecipeError`` if there is none; the message lists those that a recipe may name.
     """
     if name not in MEASURES:
         # A classifier brings its own measure.
@@ -258,10 +255,7 @@ class Rule(NamedTuple):
 def exact_fraction(value: float, subject: str, *, zero: bool = False) -> Fraction:
     """Return a threshold of a similarity as a fraction, taken as it is written: 0.7 is 7/10.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a number in (0, 1] (or [0, 1] with ``zero``).
+    Raises ``RecipeError`` if it is not a number in (0, 1] (or [0, 1] with ``zero``).
     """
     interval = "[0, 1]" if zero else "(0, 1]"
     try:
@@ -276,10 +270,7 @@ def exact_fraction(value: float, subject: str, *, zero: bool = False) -> Fractio
 def parse_threshold(name: str, value: float) -> Fraction:
     """Return a measure's threshold as a fraction, taken as it is written.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a number in the measure's range: (0, 1] for similarities.
+    Raises ``RecipeError`` if it is not a number in the measure's range: (0, 1] for similarities.
     """
     definition = measure(name)
     if not definition.distance:

@@ -26,10 +26,7 @@ _WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
 def check_fit(recipe: Recipe) -> None:
     """Check that the choices of a recipe can be combined.
 
-    Raises
-    ------
-    RecipeError
-        If they cannot.
+    Raises ``RecipeError`` if they cannot.
     """
     _check_normalizer(recipe)
     _check_ignore(recipe)
@@ -514,10 +511,7 @@ class Recipe:
     def dependencies(self) -> dict[str, str]:
         """What the result depends on, as short texts by name: the choices, tables and versions.
 
-        Raises
-        ------
-        RecipeError
-            If a language has no stop words.
+        Raises ``RecipeError`` if a language has no stop words.
         """
         return dependencies_of(self)
 
@@ -572,10 +566,7 @@ def command_words(name: str, value: object) -> list[str]:
 def parse(text: str, where: str) -> Recipe:
     """Return the recipe written in TOML; ``where`` names it in messages.
 
-    Raises
-    ------
-    RecipeError
-        If it is not TOML, has an unknown key, or a value is invalid.
+    Raises ``RecipeError`` if it is not TOML, has an unknown key, or a value is invalid.
     """
     try:
         values = tomllib.loads(text)
@@ -609,10 +600,7 @@ class WordLists(NamedTuple):
 def word_lists(recipe: Recipe) -> WordLists:
     """Return the words of a recipe.
 
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words.
+    Raises ``RecipeError`` if a language has no stop words.
     """
     from neardup.text.normalize import tokens
     from neardup.text.stop_words import antecedents, stop_words

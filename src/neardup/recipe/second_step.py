@@ -46,10 +46,8 @@ class SecondStep(NamedTuple):
     def parse(cls, text: str) -> SecondStep:
         """Parse the text of a second step.
 
-        Raises
-        ------
-        RecipeError
-            If the text is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the measure does not fit.
+        Raises ``RecipeError`` if the text is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the
+        measure does not fit.
         """
         learned = _LEARNED.fullmatch(text.strip())
         if learned is not None:
