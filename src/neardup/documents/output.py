@@ -377,11 +377,6 @@ class Writer:
             self._file.discard()
             raise
 
-    @property
-    def size(self) -> int:
-        """The number of bytes written so far, before any .gz or .zst compression."""
-        return self._file.tell()
-
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table."""
         with output_errors(self._name):

@@ -251,7 +251,7 @@ _MAX_ENCODED = 1 << 20
 def repeated_ids(ids: Any) -> np.ndarray:
     """Return the positions of ids (int64 or large_string, without nulls) that occurred before, ascending."""
     ids = one_array(ids)
-    # Not to_numpy, which imports pandas where it is installed: a third of the time of a small run.
+    # Neither to_numpy nor pa.array, which import pandas where it is installed: a third of the time of a small run.
     if pa.types.is_integer(ids.type):
         codes = np.from_dlpack(ids)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
@@ -259,8 +259,11 @@ def repeated_ids(ids: Any) -> np.ndarray:
         suspects = _repeated_values(codes)
         firsts = np.unique(codes[suspects], return_index=True)[1]
         return np.delete(suspects, firsts)
-    suspects = _repeated_values(_hashes(ids)) if len(ids) > _MAX_ENCODED else np.arange(len(ids))
-    codes = np.from_dlpack(pc.dictionary_encode(ids.take(suspects)).indices)
+    suspects = np.arange(len(ids))
+    if len(ids) > _MAX_ENCODED:
+        suspects = _repeated_values(_hashes(ids))
+        ids = ids.take(suspects)
+    codes = np.from_dlpack(pc.dictionary_encode(ids).indices)
     # Codes count up as new values appear, so a code not above all before it is a repeat.
     maxima = np.maximum.accumulate(codes)
     repeats: np.ndarray = suspects[1:][codes[1:] <= maxima[:-1]]
@@ -381,7 +384,6 @@ class ColumnSource(Protocol):
 
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the input shows them."""
-        ...
 
 
 class Source(ColumnSource, Protocol):
@@ -395,19 +397,15 @@ class Source(ColumnSource, Protocol):
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the chosen columns, chunk by chunk."""
-        ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return a schema for all kept rows."""
-        ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""
-        ...
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, as raw as the format allows."""
-        ...
 
 
 def name_of_row(source: Source, row: int) -> str:
