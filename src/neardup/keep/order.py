@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,33 +20,10 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Preference(NamedTuple):
-    """Values of a column in order of trust: documents with an earlier value come first, those without any last.
-
-    Attributes
-    ----------
-    column : str
-        The name of the column.
-    values : tuple of str
-        Its values, the most trusted first.
-    """
+    """Values of a column in order of trust: documents with an earlier value come first, those without any last."""
 
     column: str
     values: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse ``COLUMN=a,b,c``.
-
-        Raises ``RecipeError`` if it has another form, no values, or one value twice.
-        """
-        column, equals, listed = text.partition("=")
-        values = tuple(value.strip() for value in listed.split(","))
-        if not equals or not column or "" in values or len(set(values)) < len(values):
-            raise RecipeError(
-                f"{option('--prefer', 'prefer')} {text!r} is no list of different values of a column; write it like "
-                "source=reuters,wire"
-            )
-        return cls(column, values)
 
     def sort(self, order: Integers, column: pa.Array) -> Integers:
         """Return documents in keep order, sorted stably by their values of the column in order of trust.
@@ -69,13 +46,18 @@ def parse_preference(preference: str | tuple[str, Sequence[str]] | None) -> Pref
 
     Raises ``RecipeError`` if it has another form, no values, or one value twice.
     """
-    if preference is None or isinstance(preference, str):
-        return None if preference is None else Preference.parse(preference)
-    column, values = preference[0], tuple(map(str, preference[1]))
+    if preference is None:
+        return None
+    if isinstance(preference, str):
+        column, _, listed = preference.partition("=")
+        values = tuple(value.strip() for value in listed.split(","))
+        values = () if not column or "" in values else values
+        subject, example = f"{option('--prefer', 'prefer')} {preference!r}", "write it like source=reuters,wire"
+    else:
+        column, values = preference[0], tuple(map(str, preference[1]))
+        subject, example = f"prefer {preference!r}", "give ('source', ['a', 'b'])"
     if not values or len(set(values)) < len(values):
-        raise RecipeError(
-            f"prefer {preference!r} is no list of different values of a column; give ('source', ['a', 'b'])"
-        )
+        raise RecipeError(f"{subject} is no list of different values of a column; {example}")
     return Preference(column, values)
 
 

@@ -11,7 +11,6 @@ from neardup.pipeline.resolved_features import Counts
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import FEATURE_KINDS
 from neardup.recipe.measures import exact_fraction, measure
-from neardup.recipe.second_step import SecondStep
 
 #: Thresholds are shown with four decimals; with up to nine where four would show 0.
 _DECIMALS = range(4, 10)
@@ -111,11 +110,6 @@ def match_criterion(recipe: Recipe, unit: int = 1) -> MatchCriterion:
     """Return the criterion of the first step of a recipe."""
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
     return MatchCriterion(recipe.measure, recipe.exact_threshold, floor, unit)
-
-
-def second_step_criterion(step: SecondStep) -> MatchCriterion:
-    """Return the criterion of a second step."""
-    return MatchCriterion(step.measure, step.exact_threshold)
 
 
 def find_counterfactual(

@@ -241,18 +241,10 @@ class Counts(NamedTuple):
 
 
 class PairCounts(NamedTuple):
-    """Counts of two documents that are compared by weighted vectors or signatures.
-
-    Attributes
-    ----------
-    counts : Counts
-        o, a, b and unit of the vectors or signatures.
-    words : tuple of list of int
-        The words of each signature; empty for weights.
-    """
+    """Counts of two documents compared by weighted vectors or signatures; the words of each signature, if any."""
 
     counts: Counts
-    words: tuple[list[int], list[int]]
+    words: tuple[list[int], list[int]] = ([], [])
 
 
 def needs_kernels(recipe: Recipe) -> bool:
@@ -360,7 +352,7 @@ def pair_counts(left: str, right: str, recipe: Recipe, statistics: Statistics | 
         weights = block.weights[:end].tolist(), block.weights[end:].tolist()
         f, g = (dict(zip(*pair, strict=True)) for pair in zip(features, weights, strict=True))
         unit = 1 if statistics is None else statistics.unit(recipe)
-        return PairCounts(_vector_counts(f, g, recipe.measure, unit), ([], []))
+        return PairCounts(_vector_counts(f, g, recipe.measure, unit))
     if recipe.signature == "simhash":
         a, b = 64 * len(features[0]), 64 * len(features[1])
         differ = (features[0][0] ^ features[1][0]).bit_count() if a and b else 64
