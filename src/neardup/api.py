@@ -52,7 +52,7 @@ def open_files(
         The open files. Close it, or use it in ``with``.
     """
     return open_corpus(
-        _as_list(inputs),
+        inputs,
         text_column=text_column,
         id_column=id_column,
         order_column=cluster_column(clusters),
@@ -576,7 +576,7 @@ def dedup_files(
     columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
     reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn}
     return _find_duplicates(
-        partial(open_corpus, _as_list(inputs), quarantine=quarantine, **columns, **reading),
+        partial(open_corpus, inputs, quarantine=quarantine, **columns, **reading),
         partial(open_files, **columns, **reading),
         against,
         recipe,
@@ -594,10 +594,6 @@ def dedup_files(
         encoder=encoder,
         progress=progress,
     )
-
-
-def _as_list(inputs: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
-    return [inputs] if isinstance(inputs, str | PathLike) else inputs
 
 
 def _find_duplicates(

@@ -39,15 +39,7 @@ def is_command() -> bool:
 
 
 def option(command: str, python: str = "") -> str:
-    """Return an option as the caller writes it.
-
-    Parameters
-    ----------
-    command : str
-        The option on the command line, such as ``--id-column``.
-    python : str, optional
-        The option in Python, if the word differs, such as ``id_column``.
-    """
+    """Return an option as the caller writes it: ``--id-column`` or ``id_column``, or ``python`` if that differs."""
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 

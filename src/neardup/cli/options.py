@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -275,10 +275,6 @@ class LabelColumnOptions:
     ] = None
     positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
     ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the options by their names."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

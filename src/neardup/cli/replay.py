@@ -46,12 +46,7 @@ _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU 
 class HourPrinter:
     """Prints the hours of a replay as they end, and keeps them for the page.
 
-    Parameters
-    ----------
-    stdout : file
-        The stream to print to: while a progress bar runs, ``sys.stdout`` is redirected to the terminal.
-    as_json : bool
-        Whether to print JSON lines.
+    While a progress bar runs, ``sys.stdout`` is redirected to the terminal, so the stream to print to is given.
     """
 
     def __init__(self, stdout: Any, *, as_json: bool) -> None:

@@ -130,10 +130,6 @@ class Corpus:
 
     Attributes
     ----------
-    sources : list of Source
-        The inputs, opened.
-    read_options : ReadOptions
-        The columns to read, and the largest document allowed.
     inputs : list of str
         The names of the inputs as they were given; empty for data in memory.
     total_bytes : int
@@ -152,8 +148,6 @@ class Corpus:
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
-    quarantine : str or None
-        The file of rejected records.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
     omitted_count : int
@@ -532,7 +526,7 @@ Ids = Literal["column", "rows", "file+id"]
 
 
 def open_corpus(
-    inputs: Sequence[str | os.PathLike[str]],
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     text_column: TextColumn = None,
     id_column: str | None = None,
@@ -547,7 +541,7 @@ def open_corpus(
 
     Parameters
     ----------
-    inputs : sequence of str or path
+    inputs : str, path or sequence of these
         In the order of the documents. A folder stands for its data files, by name, or if it has none for its text
         files.
     text_column : str or sequence of str, optional

@@ -139,31 +139,13 @@ def _column(values: Iterable[Any]) -> Any:
 
 
 TEXT_NAMES = (
-    "text",
-    "content",
-    "body",
-    "document",
-    "article",
-    "raw_content",
-    "full_text",
-    "fulltext",
-    "description",
-    "abstract",
-    "sentence",
+    *("text", "content", "body", "document", "article", "raw_content", "full_text", "fulltext", "description"),
+    *("abstract", "sentence"),
 )
 _MAX_LISTED = 30
 TIME_NAMES = (
-    "timestamp",
-    "time",
-    "date",
-    "datetime",
-    "published",
-    "published_at",
-    "pubdate",
-    "created",
-    "created_at",
-    "updated",
-    "modified",
+    *("timestamp", "time", "date", "datetime", "published", "published_at", "pubdate", "created", "created_at"),
+    *("updated", "modified"),
 )
 #: As the order column: the column of times, detected by its name.
 DETECTED_TIME_COLUMN = "<the column of times>"

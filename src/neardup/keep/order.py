@@ -91,9 +91,7 @@ def keep_order(
     text_bytes : int64[n]
         The length of each text in bytes of UTF-8, for ``longest`` and ``shortest``.
     values : sequence of pyarrow.Array
-        The values of the time column or of the column named by ``keep``, in batches.
-    column : str, optional
-        The name of the column, for messages.
+        The values of the time column or of ``column``, which messages name, in batches.
 
     Raises
     ------
@@ -114,13 +112,12 @@ def keep_order(
         ranks, usable = _ranks(join_order(values, column or "order"))
     missing = ~usable
     if len(ranks) and missing.all():
-        raise missing_values_error(keep, column)
+        raise _missing_values_error(keep, column)
     falling = keep != "oldest" and not keep.endswith(":lowest")
     return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
 
 
-def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
-    """Return the error for documents without any usable value."""
+def _missing_values_error(keep: str, column: str | None) -> RecipeError:
     where = "that column" if column is None else f"column {column!r}"
     if is_by_time(keep):
         return RecipeError(
@@ -140,7 +137,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     """Return dense ranks of the values, and a mask of valid ones; texts count as numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
-        numbers = [None if text is None else parse_number(text) for text in texts]
+        numbers = [None if text is None else _parse_number(text) for text in texts]
         if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
             values = pa.array(numbers, pa.float64())
     if pa.types.is_floating(values.type):
@@ -149,8 +146,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     return np.asarray(pc.cast(ranks, pa.int64())), np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False))
 
 
-def parse_number(text: str) -> float | None:
-    """Return a text as a number, None if it is not one."""
+def _parse_number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

@@ -117,14 +117,8 @@ def find_counterfactual(
 ) -> Counterfactual:
     """Return what would reverse the verdict on a pair.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe that decides.
-    o, a, b, unit : int
-        The counts that the recipe's measure takes.
-    features : (int, int, int), optional
-        o, a and b of the feature sets, if they differ from those of a signature.
+    o, a, b and unit are what the recipe's measure takes; ``features`` are o, a and b of the feature sets, if they
+    differ from those of a signature.
 
     Examples
     --------
@@ -272,16 +266,7 @@ def format_measure(value: float, *, up: bool = False) -> str:
 def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
     """Return the numbers behind the verdict of the first step, on one line.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe that decides.
-    counts : Counts
-        The counts that its measure takes.
-    features : (int, int, int)
-        o, a and b of the feature sets.
-    digests : (str, str)
-        For checksums and I-Match, as hex digits.
+    ``features`` are o, a and b of the feature sets, ``digests`` those of checksums and I-Match as hex digits.
     """
     signature, parsed = recipe.parsed_signature, recipe.parsed_features
     shared, a, b = features

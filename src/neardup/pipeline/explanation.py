@@ -314,14 +314,12 @@ def explain(
     ----------
     left, right : str
         The texts; HTML pages if the recipe has ``content``.
-    recipe : Recipe
-        How texts become features, the measure and its threshold.
     statistics : Statistics, optional
-        Statistics of the collection that the texts come from, for recipes with ``needs_statistics``.
+        Those of the collection that the texts come from, for recipes with ``needs_statistics``.
     encoder : Encoder, optional
         Returns the embeddings for ``semantic``.
     classifier : Classifier, optional
-        The classifier, if the recipe is the recipe of one.
+        The classifier whose recipe it is.
     records : Records, optional
         Titles and times of the two documents, for classifiers that compare them; unknown by default.
 

@@ -102,10 +102,8 @@ def find_neighbors(
 
     Parameters
     ----------
-    corpus : Corpus
-        The documents.
     recipe : Recipe
-        Its steps up to ``measure``; threshold and second step are ignored.
+        Its steps up to ``measure`` count.
     k : int
         Number of neighbors. Only documents that share a feature are neighbors (with ``hamming`` all are); of equally
         similar ones the first. Raising it takes longer.

@@ -53,17 +53,8 @@ class Table:
 def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
     """Check that no chosen recipe field is one that the query ignores.
 
-    Parameters
-    ----------
-    choices : mapping
-        Fields and their values; None for a field that was not chosen.
-    nearest : bool
-        Whether the k nearest documents are unknown, whatever their similarity.
-
-    Raises
-    ------
-    RecipeError
-        If there is one; the message names the first.
+    ``choices`` has fields and their values, None for a field that was not chosen; ``nearest`` asks for the k nearest
+    documents, whatever their similarity. Raises ``RecipeError`` for the first such field.
     """
     refuse_fields(
         choices,
@@ -123,19 +114,7 @@ def add_similar_ids(similar_ids: list[str], names: Sequence[str], missing: Seque
 
 
 def unknown_id_message(unknown: str, similar_ids: Sequence[str], documents: int, *, by_row: bool) -> str:
-    """Return the error message for an unknown id.
-
-    Parameters
-    ----------
-    unknown : str
-        The unknown id.
-    similar_ids : sequence of str
-        Ids collected by ``add_similar_ids``.
-    documents : int
-        Number of documents.
-    by_row : bool
-        Whether row numbers serve as ids.
-    """
+    """Return the error message for an unknown id; ``similar_ids`` were collected by ``add_similar_ids``."""
     import difflib
 
     if not documents:
@@ -279,15 +258,15 @@ def query_corpus(
     Parameters
     ----------
     corpus : Corpus
-        The documents; the text is not one of them. Statistics such as idf are those of this corpus.
+        The documents; the text is not one of them. Statistics such as idf are theirs.
     recipe : Recipe
-        The recipe; with a second step, the similarity is that of its measure.
+        With a second step, the similarity is that of its measure.
     text : str
-        The text; an HTML page if the recipe has ``content``.
+        An HTML page if the recipe has ``content``.
     k : int, optional
         Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
     classifier : Classifier, optional
-        The classifier, if the recipe is the recipe of one.
+        The classifier whose recipe it is.
     title, time : optional
         Title and time of the text, for classifiers that compare them; unknown by default. A time has the form of
         the time column.

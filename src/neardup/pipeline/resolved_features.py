@@ -67,13 +67,6 @@ class _WordLists(NamedTuple):
 def text_grams(text: str, recipe: Recipe) -> TextGrams:
     """Return the grams of a text, before repeats are numbered, features clipped, windows sampled and terms chosen.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    recipe : Recipe
-        Its ``normalize``, ``features``, ``stop_words``, ``antecedents`` and ``ignore``.
-
     Examples
     --------
     >>> text_grams("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
@@ -259,19 +252,7 @@ def _selects_grams(recipe: Recipe) -> bool:
 def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
     """Return the grams of a text that become features, after clipping, sampling and selection.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    recipe : Recipe
-        Its ``normalize``, ``features`` and ``clip``.
-    statistics : Statistics or None
-        Statistics of the collection, for recipes with ``needs_statistics``.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe needs statistics and there are none.
+    Raises ``RecipeError`` if the recipe needs statistics and there are none.
     """
     if recipe.needs_statistics and statistics is None:
         raise RecipeError(

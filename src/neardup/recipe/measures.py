@@ -307,15 +307,8 @@ def threshold_at(name: str, similarity: float) -> float:
 def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
     """Return the rule of a measure and its threshold for the kernels of the set join.
 
-    Parameters
-    ----------
-    name : str
-        The measure.
-    threshold : float
-        Pairs at or above it match; in (0, 1]. Raising it finds fewer pairs, faster. (For ``euclidean``, pairs at or
-        below it; raising it finds more.)
-    jaccard_floor : float
-        A pair must also reach this Jaccard; 0 for no floor. Raising it excludes pairs of very different sizes.
+    Raising the threshold finds fewer pairs, faster (for ``euclidean`` more); raising the floor on Jaccard, 0 for none,
+    excludes pairs of very different sizes.
     """
     definition = measure(name)
     t = definition.bound(parse_threshold(name, threshold), 1)
@@ -328,8 +321,6 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
 
     Parameters
     ----------
-    name : str
-        The measure.
     counts : int64[n, 3]
         o, a and b, with a and b at least 1.
     unit : int

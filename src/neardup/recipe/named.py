@@ -118,19 +118,8 @@ def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping
 def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], reason: str) -> None:
     """Check that no field was chosen that would have no effect.
 
-    Parameters
-    ----------
-    choices : mapping
-        Fields and their values; None for a field that was not chosen.
-    names : iterable of str
-        The fields without effect.
-    reason : str
-        The reason and the way out.
-
-    Raises
-    ------
-    RecipeError
-        If one was chosen; it names the first one.
+    ``choices`` has fields and their values, None for a field that was not chosen. Raises ``RecipeError`` for the first
+    of ``names`` that was chosen, with the reason and the way out.
     """
     for name in names:
         if choices.get(name) is not None:

@@ -204,8 +204,6 @@ class Option:
     ----------
     default : str, float or int
         The value of the default recipe, which also gives the type.
-    help : str
-        One line of help.
     group : str
         The step of the chain to which the field belongs.
     values : str
@@ -215,7 +213,7 @@ class Option:
     common : bool
         Whether the field has its own command-line option; others are set with ``--set``.
     choices : mapping of str to str, optional
-        The allowed values with their meanings; None if the value is not one of a few.
+        The allowed values with their meanings.
     bounds : tuple of int, optional
         The lowest and the highest value of a whole number.
     """
@@ -583,15 +581,7 @@ def parse(text: str, where: str) -> Recipe:
 
 
 class WordLists(NamedTuple):
-    """The words of a recipe, as tokens.
-
-    Attributes
-    ----------
-    stops : frozenset of str
-        The stop words of its languages.
-    antecedents : frozenset of str
-        For ``spots``: the antecedents that the recipe names, else those of its languages.
-    """
+    """The stop words of a recipe's languages, as tokens, and for ``spots`` the antecedents: its own, or theirs."""
 
     stops: frozenset[str]
     antecedents: frozenset[str]
@@ -632,24 +622,9 @@ _DIFFERENCES = {
 def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the dependencies of the result of recipes that are used together.
 
-    Parameters
-    ----------
-    *recipes : Recipe
-        At least one.
-    tables : mapping of str to str
-        Digests of further tables, by name.
-
-    Returns
-    -------
-    dict of str to str
-        A digest of the choices that matter; the version of the chain; digests of the tables of the normalizers and of
-        the words in the lists; the version of the library that extracts the content of pages. Dependencies that no
-        recipe uses are left out.
-
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words.
+    These are a digest of the choices that matter; the version of the chain; digests of the tables of the normalizers,
+    of further ``tables``, and of the words in the lists; the version of the library that extracts the content of pages.
+    Dependencies that no recipe uses are left out. Raises ``RecipeError`` if a language has no stop words.
     """
     from neardup.text.normalize import tables_digest
 
@@ -670,11 +645,6 @@ def difference(stored: Mapping[str, str], current: Mapping[str, str]) -> str:
     """Describe how the dependencies of a stored result differ from those of this installation.
 
     Returns an empty text if they are equal, or if the choices differ: then it is another recipe.
-
-    Parameters
-    ----------
-    stored, current : mapping of str to str
-        The stored dependencies, and those of this installation.
     """
     if current and not stored:
         return f"by an older neardup that makes other features (chain of steps {current[CHAIN]} here)"

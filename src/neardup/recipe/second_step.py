@@ -32,7 +32,7 @@ class SecondStep(NamedTuple):
     features : str
         The features of a set measure; empty for a measure on texts; the fingerprint of a classifier.
     threshold : float
-        The threshold that a match must reach. Raising it finds fewer pairs. A classifier has its own.
+        What a match must reach. Raising it finds fewer pairs. A classifier has its own.
     ignore : str
         Text whose features are ignored, for a measure of feature sets.
     """
