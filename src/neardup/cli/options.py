@@ -483,18 +483,11 @@ class ReportOptions:
         str | None, option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT)
     ] = None
     report_families: Annotated[
-        int | None,
-        option("NUMBER", "Show the N largest families, 50 by default, and half as many at random.", REPORT, min=0),
-    ] = None
+        int, option("NUMBER", "Show the N largest families, and half as many at random.", REPORT, min=0)
+    ] = 50
     report_rows: Annotated[
-        int | None,
-        option(
-            "NUMBER",
-            "List up to N dropped documents, 2000 by default; a random sample if there are more.",
-            REPORT,
-            min=0,
-        ),
-    ] = None
+        int, option("NUMBER", "List up to N dropped documents; a random sample if there are more.", REPORT, min=0)
+    ] = 2000
     report_margin: Annotated[
         str | None,
         option(
@@ -529,11 +522,11 @@ class ReportOptions:
 
     def page_options(self, *, title_column: str | None = None, time_column: str | None = None) -> ReportSettings:
         """Return the options of the page."""
-        options: ReportSettings = {"command": typed_command()}
-        if self.report_families is not None:
-            options["families"] = self.report_families
-        if self.report_rows is not None:
-            options["rows"] = self.report_rows
+        options: ReportSettings = {
+            "command": typed_command(),
+            "families": self.report_families,
+            "rows": self.report_rows,
+        }
         if title_column:
             options["title_column"] = title_column
         if time_column:

@@ -27,6 +27,7 @@ from neardup.cli.screen import (
     print_rejected_records,
     print_summary,
     progress_bar,
+    typed_command,
     written_files,
 )
 from neardup.errors import OutputError, RecipeError
@@ -153,13 +154,11 @@ class ReplayReportOptions(ReportOptions):
             return None
         from neardup.pages.report import ReportLimits
 
-        options = self.page_options()
-        numbers: dict[str, Any] = {name: value for name, value in options.items() if name in ("families", "rows")}
         return {
             "output": self.report,
             "margin": margin or 0.0,
-            "limits": ReportLimits(**numbers),
-            "command": options["command"],
+            "limits": ReportLimits(families=self.report_families, rows=self.report_rows),
+            "command": typed_command(),
         }
 
 
