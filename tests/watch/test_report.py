@@ -21,8 +21,8 @@ from neardup.pages.verdicts import ORIGINAL
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
-from neardup.watch.release import release
-from neardup.watch.report import PlacedItems, StoredFlow, StoreReport
+from neardup.watch.placement import PlacedItems, release
+from neardup.watch.report import StoredFlow, StoreReport
 
 
 def filled(room: Newsroom) -> None:

@@ -94,7 +94,7 @@ def _format_time(seconds: float) -> str:
 
 
 def _file_name(origin: str) -> str:
-    from neardup.watch.names import file_of, printable_path
+    from neardup.watch.inbox import file_of, printable_path
 
     try:
         return printable_path(file_of(origin)[0])
@@ -123,7 +123,7 @@ def release(
     from neardup.stream.index import Index, read_stored_recipe
     from neardup.stream.lock import Lock
     from neardup.stream.store import StoreReader, request_release
-    from neardup.watch.release import release as release_item
+    from neardup.watch.placement import release as release_item
 
     person = by or getpass.getuser()
     with StoreReader(store) as reader:

@@ -1,10 +1,11 @@
-"""The inbox: its files, which of them have settled, and the order in which they are taken."""
+"""The inbox: its files with their stamps, which of them have settled, and the order in which they are taken."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import heapq
+import json
 import os
 import stat
 import time
@@ -14,7 +15,66 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from neardup.errors import InputError
-from neardup.watch.names import Stamp, file_stamp, is_ignored
+
+#: Suffix of the sidecar of a file, with its verdict and evidence, or the reason of its rejection.
+SIDECAR = ".neardup.json"
+#: The same for a file of several items, a line for each.
+SIDECAR_LINES = ".neardup.jsonl"
+_IGNORED = (".tmp", ".part", ".partial", ".crdownload", "~", SIDECAR, SIDECAR_LINES)
+
+
+class Stamp(NamedTuple):
+    """What distinguishes a file from its other versions, and from another file of its name."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def file_stamp(status: os.stat_result) -> Stamp:
+    """Return the stamp in the status of a file."""
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """Return the stamp of the file at a path without following links, None if there is no file.
+
+    Raises ``OSError`` if the system cannot tell.
+    """
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return file_stamp(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def origin_of(path: str, stamp: Stamp) -> str:
+    """Return the key of a file in the store: its path below the inbox, and its stamp.
+
+    It is ASCII, whatever bytes the path contains.
+    """
+    return json.dumps([path, *stamp])
+
+
+def file_of(origin: str) -> tuple[str, Stamp]:
+    """Return the path and the stamp in a key."""
+    path, *stamp = json.loads(origin)
+    return path, Stamp(*stamp)
+
+
+def printable_path(path: str) -> str:
+    """Return a path as valid UTF-8, with other bytes as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_ignored(name: str) -> bool:
+    """Return whether files and folders of this name are ignored: hidden, unfinished, or a sidecar."""
+    return name.startswith(".") or name.lower().endswith(_IGNORED)
+
+
+def open_file(path: str) -> int:
+    """Open a file for reading without following links or waiting for pipes, whatever is at the path by now."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 class SettledFile(NamedTuple):

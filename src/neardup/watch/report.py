@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -16,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.domain import DomainCounts
-from neardup.errors import NeardupError, OutputError, RecipeError
+from neardup.errors import OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
@@ -26,103 +23,13 @@ from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, fo
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered_path, printable_path, sidecar_of
-from neardup.watch.outputs import open_file
-from neardup.watch.pending import read_items
-from neardup.watch.records import Item
+from neardup.watch.placement import PlacedItems
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.pages.report import Report
     from neardup.recipe import Recipe
-
-#: The most numbered files of one name that are searched.
-_MAX_NUMBERED_FILES = 20
-
-
-class PlacedItems:
-    """Finds placed items in the output folders by their entries in the store.
-
-    Removed and changed items are not found. A duplicate is identified by its sidecar, an original by the size and the
-    time of its file, and an item of a file with several items by its id.
-
-    ``max_bytes``: the most bytes that are read; items beyond are not found.
-    """
-
-    def __init__(self, originals: str, duplicates: str, content: str, max_bytes: int) -> None:
-        self._originals, self._duplicates, self._content = originals, duplicates, content
-        self._remaining_bytes = max_bytes
-        self._files: dict[str, dict[str, Item]] = {}
-
-    def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
-        """Return an item and the path of its file, empty for an item of several; None if it is not found."""
-        try:
-            path, stamp = file_of(origin)
-        except (ValueError, TypeError):
-            return None
-        folder = self._duplicates if is_duplicate else self._originals
-        lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        for number in range(1, _MAX_NUMBERED_FILES + 1):
-            single, several = (os.path.join(folder, numbered_path(one, number)) for one in (path, lines))
-            if not (os.path.lexists(single) or os.path.lexists(several)):
-                return None
-            with suppress(OSError, ValueError, NeardupError, RecursionError):
-                is_it = self._has_sidecar(single, name) if is_duplicate else _has_stamp(single, stamp)
-                if is_it and (found := self._first_item(printable_path(path), self._read(single))) is not None:
-                    return found, single
-            found = self._items_by_id(several, is_duplicate=is_duplicate).get(name)
-            if found is not None:
-                return found, ""
-        return None
-
-    def _has_sidecar(self, path: str, name: str) -> bool:
-        """Return whether the sidecar of a file is that of the item."""
-        record = json.loads(self._read(sidecar_of(path, SIDECAR)))
-        return isinstance(record, dict) and record.get("id") == name
-
-    def _items_by_id(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
-        """Return the items of a file of originals or of duplicates by their ids."""
-        if path not in self._files:
-            self._files[path] = {}
-            with suppress(OSError, ValueError, NeardupError, RecursionError):
-                lines = self._read(path).split(b"\n")[:-1]
-                items = [self._item_of_line(line) for line in lines]
-                names = [item.key if item is not None else "" for item in items]
-                if is_duplicate:
-                    # A repeated id has another name in the sidecar than in the line.
-                    sidecar = self._read(sidecar_of(path, SIDECAR_LINES)).splitlines()
-                    names = [json.loads(line)["id"] for line in sidecar]
-                pairs = zip(names, items, strict=True)
-                self._files[path] = {name: item for name, item in pairs if name and item is not None}
-        return self._files[path]
-
-    def _item_of_line(self, line: bytes) -> Item | None:
-        item, record = self._first_item("item.json", line), json.loads(line)
-        # The texts of items that were not JSON already begin with their titles.
-        if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
-            return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
-        return item
-
-    def _first_item(self, name: str, data: bytes) -> Item | None:
-        return next(read_items(name, data, self._content).items, None)
-
-    def _read(self, path: str) -> bytes:
-        with open(open_file(path), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(f"{path} is no file")
-            data = file.read(self._remaining_bytes + 1)
-        if len(data) > self._remaining_bytes:
-            raise OSError(f"{path} is larger than what is left to read")
-        self._remaining_bytes -= len(data)
-        return data
-
-
-def _has_stamp(path: str, stamp: Stamp) -> bool:
-    """Return whether a file has the size and the time of change of a moved or copied one."""
-    now = os.lstat(path)
-    return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
-
 
 #: The most characters of a first line that counts as a title, and the characters of a text shown in lists.
 _MAX_TITLE_LENGTH, _LEAD_LENGTH = 160, 400
