@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pages import needs_html, page, paragraphs
 from samples import ATOM, RSS2, SAMPLES, item_fields, read_file
+from web_pages import needs_html, page, paragraphs
 
 from neardup.errors import InputError
 from neardup.watch.formats import kind_of, parse_items

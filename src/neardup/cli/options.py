@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
-    from neardup.pages.run_report import ReportSettings
+    from neardup.pipeline.run_report import ReportSettings
     from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 

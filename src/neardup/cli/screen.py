@@ -378,7 +378,7 @@ def check_local_file(name: str, inputs: Sequence[str], force: bool) -> None:
 
 
 def _check_page(name: str, inputs: Sequence[str], force: bool) -> None:
-    from neardup.pages.report_page import check_page
+    from neardup.pages.page import check_page
 
     check_page(name, inputs, force=force)
 

@@ -255,8 +255,8 @@ class Comparison:
             file.write(content.encode() + b"\n")
 
     def _repr_html_(self) -> str | None:
-        # Without the packages for pages, a notebook shows `repr`.
-        if find_spec("altair") is None or find_spec("jinja2") is None:
+        # Without Jinja2, a notebook shows `repr`.
+        if find_spec("jinja2") is None:
             return None
         from neardup.evaluation.comparison_page import notebook_html
 

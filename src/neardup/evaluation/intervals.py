@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import hypot, sqrt
 from statistics import NormalDist
@@ -40,6 +40,16 @@ def record_dict(record: Any) -> dict[str, Any]:
     return {
         name: record_dict(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()
     }
+
+
+def format_value(figure: Mapping[str, Any]) -> str:
+    """Return the value of a figure as people read it."""
+    return "none" if figure["value"] is None else f"{figure['value']:.3f}"
+
+
+def format_interval(figure: Mapping[str, Any]) -> str:
+    """Return the interval of a figure as people read it; empty without one."""
+    return "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
 
 
 def make_figure(value: float, drawn: Floats) -> Figure:

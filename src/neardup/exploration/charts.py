@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
     LOG_FLOOR,
+    Plot,
     count_axis,
     decade_ticks,
+    empty_plot,
     finish_chart,
     histogram,
     hover_marks,
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
-    from neardup.pages.plot import Plot
 
 #: Colours from the shortest n-grams to the longest; legible on white and on near-black.
 _RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
@@ -52,8 +55,6 @@ def view_colours(views: Sequence[View]) -> list[str]:
 
 def similarity_chart(views: Sequence[View], advised: View | None = None, advice: Advice | None = None) -> Plot:
     """Return the overlaid histograms of views with a legend, the advised one thicker, and a rule at its threshold."""
-    from neardup.pages.plot import empty_plot
-
     if not _any_shared(views):
         return empty_plot(_NONE_SHARED)
     data = {"steps": _step_rows(views, advised, _bins_per_step(views)), "valley": []}
@@ -110,10 +111,6 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
     The data sets are ``steps`` (``_step_rows``), with up to ``most`` pairs in a step, and ``valley``
     (``_valley_rows``). The legend has the ``legend_views``.
     """
-    import altair as alt
-
-    from neardup.pages.plot import Plot
-
     style = _line_style(legend_views)
     x, y = similarity_axis("low", "similarity of a pair"), log_count_axis("shown", "pairs (logarithmic)", most=most)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
@@ -168,8 +165,6 @@ def _line_style(legend_views: Sequence[View] = ()) -> dict[str, Any]:
 
     Without them the legend of the page makes all lines but one faint.
     """
-    import altair as alt
-
     width = alt.condition("datum.chosen", alt.value(3), alt.value(1.4))
     if legend_views:
         scale = alt.Scale(domain=[view.name for view in legend_views], range=view_colours(legend_views))
@@ -231,8 +226,6 @@ def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
 
 def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
     """Return the chart of dropped documents of the corpus by threshold."""
-    import altair as alt
-
     rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
     most = max(point.dropped for point in curve.points)
     y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
@@ -274,8 +267,6 @@ def _share_bar(point: Point, curve: Curve) -> Html:
 def _threshold_plot(
     rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve
 ) -> dict[str, Any]:
-    import altair as alt
-
     x = similarity_axis("threshold", "threshold", lowest=curve.points[0].threshold)
     plot = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
     # The name stands at the bottom, because the line falls from the left.
@@ -293,8 +284,6 @@ def _end_figures(points: Sequence[Point], name: str) -> str:
 
 def lengths_chart(lengths: Lengths) -> Chart:
     """Return the chart of documents by length."""
-    import altair as alt
-
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     has_few_bins = len(lengths.edges) <= _FEW_BINS

@@ -19,7 +19,7 @@ from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
 from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families
-from neardup.exploration.messages import explain_incomplete_curve
+from neardup.exploration.messages import advised_view, explain_incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
 from neardup.exploration.profile import profile_corpus
@@ -38,6 +38,7 @@ from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import DocumentReader
+from neardup.pages.page import check_drawing
 from neardup.pipeline.pipeline import thread_count
 from neardup.recipe import Recipe, resolve_recipe
 from neardup.recipe.measures import similarity_at
@@ -46,7 +47,7 @@ from neardup.search.findings import Findings
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.pages.plot import Plot
+    from neardup.pages.charts import Plot
 
 #: q-grams for short documents, and the median number of words below which documents are short.
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
@@ -69,6 +70,7 @@ class Exploration(Observations):
         OutputError
             If the packages that draw are not installed.
         """
+        check_drawing("a page")
         from neardup.exploration.page import exploration_page
 
         return exploration_page(self)
@@ -108,17 +110,15 @@ class Exploration(Observations):
         OutputError
             If the packages that draw are not installed.
         """
-        from neardup.exploration.charts import similarity_chart
-        from neardup.exploration.messages import advised_view
-        from neardup.pages.page import check_drawing
-
         check_drawing("a chart")
+        from neardup.exploration.charts import similarity_chart
+
         shown = [view for view in self.views if not views or view.name in views]
         return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
         """Return the notebook cell: the advice, and pairs per million above each cutoff."""
-        from neardup.exploration.page import notebook_cell
+        from neardup.exploration.notebook import notebook_cell
 
         return notebook_cell(self)
 

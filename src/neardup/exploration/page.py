@@ -1,4 +1,4 @@
-"""The page of an exploration, and its notebook cell."""
+"""The page of an exploration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from neardup.exploration.charts import (
     points_table,
     view_colours,
 )
-from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
     Chart,
@@ -43,23 +42,22 @@ from neardup.pages.html import (
     text,
     tiles,
 )
-from neardup.pages.numbers import format_count, format_share, format_short, format_size, sparkline
-from neardup.pages.page import check_drawing, page
+from neardup.pages.numbers import format_count, format_share, format_size
+from neardup.pages.page import page
 from neardup.pages.sweep import rule_in_words
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Separation
+    from neardup.exploration.boilerplate import Passage
     from neardup.exploration.examples import ExamplePair, Examples
     from neardup.exploration.observations import Observations
     from neardup.exploration.profile import CorpusProfile
-    from neardup.exploration.shared_passages import Passage
-    from neardup.exploration.templates import Slot, Template
+    from neardup.exploration.text_templates import Slot, Template
     from neardup.exploration.views import View
 
 
 def exploration_page(exploration: Observations) -> str:
     """Return the page of an exploration."""
-    check_drawing("a page")
     charts: list[Chart] = []
     body = [
         opening(
@@ -436,33 +434,3 @@ def _about(exploration: Observations) -> Html:
     }
     costs = fold("Time and memory", stages_table(exploration.stages)) if exploration.stages else ""
     return section("about", "About this page", facts(run_facts), costs)
-
-
-#: Characters of a sparkline, each five hundredths of similarity.
-_SPARKLINE_LENGTH = 20
-
-
-def notebook_cell(exploration: Observations) -> str:
-    """Return an exploration as HTML for a notebook cell."""
-    advice, advised = exploration.advice, messages.advised_view(exploration)
-    rows = [
-        (
-            f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
-            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARKLINE_LENGTH)}</span>'),
-            *(format_short(per_million(pairs, view.pairs)) for _, pairs in view.above),
-            messages.format_valley(view),
-        )
-        for view in exploration.views
-    ]
-    head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
-    rule, drop = escape(messages.format_advised_rule(advice)), escape(messages.describe_drop(exploration))
-    advised_html = f"<strong>{rule}</strong>. {drop} {escape(advice.reason)}"
-    advice_html = advised_html if advice.given else escape(messages.explain_missing_advice(advice))
-    command_line = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
-    return (
-        # A notebook does not have the style of the page.
-        f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
-        f"<p>{advice_html}</p>"
-        "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{table(head, rows, text_columns=2)}{command_line}</div>"
-    )

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.exploration.sample import Sample, Survey
-from neardup.exploration.shared_passages import (
+from neardup.exploration.boilerplate import (
     RUN,
     Boilerplate,
     ExtendedPassage,
@@ -23,7 +22,8 @@ from neardup.exploration.shared_passages import (
     shared_runs,
     written,
 )
-from neardup.exploration.templates import LONGEST, Template, find_pattern
+from neardup.exploration.sample import Sample, Survey
+from neardup.exploration.text_templates import LONGEST, Template, find_pattern
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
 from neardup.kernels import Bools, Integers

@@ -18,6 +18,7 @@ from importlib.resources import files
 from threading import Lock, Thread
 from typing import Any
 
+from neardup.documents.output import check_place
 from neardup.errors import OutputError
 from neardup.pages.html import Chart, Html, render
 
@@ -33,6 +34,14 @@ def check_drawing(output: str) -> None:
         raise OutputError(
             f"{output} needs packages that draw charts and are not installed; pip install 'neardup[report]' brings them"
         )
+
+
+def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
+    """Raise ``OutputError`` if the page cannot be written there, or the packages for charts are not installed."""
+    if not name.endswith(".html"):
+        raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
+    check_drawing(name)
+    check_place(name, list(inputs), force, remote=True)
 
 
 def page(

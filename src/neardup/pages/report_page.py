@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from neardup.documents.output import OutputFile, check_place
-from neardup.errors import OutputError
+import altair as alt
+
+from neardup.documents.output import OutputFile
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
     LOG_FLOOR,
+    Plot,
     bit_axis,
     count_axis,
+    empty_plot,
     finish_chart,
     histogram,
     line,
@@ -25,15 +28,10 @@ from neardup.pages.charts import (
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
 from neardup.pages.html import Chart, Html, bar, escape, render, stages_table, table, text
 from neardup.pages.numbers import format_count
-from neardup.pages.page import check_drawing, page
+from neardup.pages.page import page
 from neardup.pages.report import BINS, Example, Family, Report, Wording
 from neardup.pages.sweep import BITS, Sweep, format_similarity, format_threshold
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from neardup.pages.plot import Plot
 
 #: Labels of a document that copies an earlier dropped one, but not its own keeper.
 _COPY_LABELS = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
@@ -205,10 +203,6 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     ``counts`` come from ``bin_similarities``, ``of`` names the similarity. Bars below the chart's parameter ``cut`` are
     grey. For BITS there is a bar for each number of bits.
     """
-    import altair as alt
-
-    from neardup.pages.plot import Plot, empty_plot
-
     bins = [(at, count) for at, count in enumerate(counts) if count]
     if not bins:
         return empty_plot(f"no {y}")
@@ -245,8 +239,6 @@ def _bit_bar(number: int, count: int) -> dict[str, float]:
 
 
 def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
-    import altair as alt
-
     rows = [
         {"at": at, "shown": threshold, "dropped": dropped, "pairs": pairs}
         for at, threshold, dropped, pairs in zip(
@@ -348,8 +340,6 @@ def _bins_table(counts: Sequence[int], of: str, what: str) -> Any:
 
 
 def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
-    import altair as alt
-
     total = sum(count for _, count in lags)
     reached = [count / total for count in accumulate(count for _, count in lags)]
     rows = [
@@ -385,14 +375,6 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
         ),
     )
-
-
-def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
-    """Raise ``OutputError`` if the page cannot be written there, or the packages for charts are not installed."""
-    if not name.endswith(".html"):
-        raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
-    check_drawing(name)
-    check_place(name, list(inputs), force, remote=True)
 
 
 def write_page(name: str, report: Report) -> None:

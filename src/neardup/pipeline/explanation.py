@@ -28,7 +28,7 @@ from neardup.text.html import content_of
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.html import Html
@@ -379,7 +379,7 @@ def _classifier_result(
     records: Records | None,
 ) -> ClassifierResult:
     """Apply the classifier of a recipe to two extracted texts."""
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
     from neardup.pipeline.learned_explanation import ClassifierResult
     from neardup.search.second_step import check_classifier
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, EvidenceTable
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import Records
-from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, VectorComponent
+from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Records, VectorComponent
 from neardup.features.embeddings import Encoder
 
 Floats = npt.NDArray[np.float64]

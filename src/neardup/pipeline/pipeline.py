@@ -40,7 +40,7 @@ from neardup.search.second_step import apply_second_step, check_classifier, text
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
 #: A smaller budget is a number whose unit was forgotten.
 _MIN_MEMORY = 1_000_000
@@ -365,7 +365,7 @@ def load_records(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return what a second step compares of raw rows: texts, and titles and times if a classifier needs them."""
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
     if classifier is None or not classifier.needs_columns:
         return Records(load_texts(corpus, recipe, rows, threads))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, quoted

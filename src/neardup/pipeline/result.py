@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.run_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
+    from neardup.pipeline.run_report import ReportSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -378,10 +378,12 @@ class Result:
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.report_page import check_page, write_page
-        from neardup.pages.run_report import run_report
+        from neardup.pages.page import check_page
 
         check_page(str(path), self._corpus.inputs, force=force)
+        from neardup.pages.report_page import write_page
+        from neardup.pipeline.run_report import run_report
+
         with self._run.clock.stage("report"):
             write_page(str(path), run_report(self._findings, self.summary, **settings))
 
@@ -395,7 +397,7 @@ class Result:
         OutputError
             If the packages for charts are not installed.
         """
-        from neardup.pages.run_report import similarity_plot
+        from neardup.pipeline.run_report import similarity_plot
 
         return similarity_plot(self._findings)
 
@@ -403,7 +405,7 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.run_report import notebook_html
+        from neardup.pipeline.run_report import notebook_html
 
         return notebook_html(self._findings, self.summary)
 

@@ -29,7 +29,7 @@ from neardup.search.matches import Matches, partition_pairs
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

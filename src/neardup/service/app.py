@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts

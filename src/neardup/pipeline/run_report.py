@@ -210,9 +210,9 @@ class _RunDocuments:
 
 def similarity_plot(found: Findings) -> Any:
     """Return an Altair chart of the similarities of dropped documents to their keepers; it loads nothing."""
+    check_drawing("a chart")
     from neardup.pages.report_page import similarity_chart
 
-    check_drawing("a chart")
     title = similarity_name(found.criterion, found.recipe)
     similarities = bin_similarities(found.keepers.similarity[found.dropped_mask])
     return similarity_chart(similarities, title, y="dropped documents")
