@@ -23,8 +23,10 @@ def is_text_type(kind: pa.DataType) -> bool:
     """Return whether a column of this type can hold texts."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    tests = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
-    tests += pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
+    tests = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
+    )
     return any(test(kind) for test in tests)
 
 
