@@ -21,10 +21,11 @@ from neardup.errors import RecipeError
 from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
+from neardup.kernels import Bools
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
-from neardup.search.findings import Bools, Documents, Findings, assemble_findings, classifier_details
+from neardup.search.findings import Documents, Findings, assemble_findings, classifier_details
 from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
 from neardup.version import __version__
