@@ -181,7 +181,7 @@ class Replayed:
         self.settings, self.items, time = settings, list[Item](), 10**15
         for row, (hours, words) in enumerate(drawn):
             time += hours * HOUR
-            self.items.append(Item(row, f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
+            self.items.append(Item(f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
         self.verdicts = self.verdicts_of(settings.recipe)
 
     def verdicts_of(self, recipe: Recipe) -> list[Any]:
@@ -197,7 +197,7 @@ class Replayed:
         """Return the sweep over known pairs, or over those of a margin."""
         if isinstance(known, float):
             known = find_relaxed_pairs(self.items, self.settings, known, len(self.items), report=lambda *_: None)
-        rows = {item.id: item.row for item in self.items}
+        rows = {item.id: row for row, item in enumerate(self.items)}
         exact = np.array([verdict.kind == "exact" for verdict in self.verdicts], np.bool_)
         flow = Verdicts(
             ids=None,

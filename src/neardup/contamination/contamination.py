@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.contamination.passages import Items, Passages, make_passages, read_items
-from neardup.documents import Corpus
+from neardup.documents import Corpus, TextColumn, as_corpus
 from neardup.errors import RecipeError, option, quoted
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels import Bools, Integers
@@ -189,46 +189,83 @@ class Contamination:
         return keep
 
 
-def contamination_of(
-    train: Corpus,
-    test: Corpus,
+def check_contamination(
+    train: Any,
+    test: Any,
     *,
     columns: Sequence[str] = (),
     ngrams: int = 13,
     at_least: float = 0.5,
     min_words: int = 8,
+    text_column: TextColumn = None,
+    id_column: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     write_spans: Callable[[pa.Table], None] | None = None,
 ) -> Contamination:
-    """Find the items of a test set that occur in training texts, exactly, reading these once.
+    """Find the items of a test set that occur in training texts, exactly, reading the training texts once.
 
     The grams of an item's text are its contiguous n-grams of words, or one gram of all its words if they are fewer than
     n. Its containment in a training text is o / a: o of its a distinct grams occur there. Words are those of the normal
-    form ``words``: case, punctuation and line breaks do not count. [Brown et al. 2020, appendix C] takes texts of at
-    least 8 words. The parameters are those of ``neardup.check_contamination``, and ``write_spans``, which is called
-    with tables of spans (``SPANS``) in the order of the training texts; by default they are collected.
+    form ``words``: case, punctuation and line breaks do not count.
 
-    Raises ``RecipeError`` if a number is out of range, ``InputError`` if the test set has no item or no such column.
+    Parameters
+    ----------
+    train, test : list of str, table, array or Corpus
+        As in ``dedup``, or the result of ``open_files``.
+    columns : sequence of str
+        Columns of the test set to look for, separately and together; its texts by default.
+    ngrams : int
+        Words per n-gram; an item with fewer words is a single n-gram. Raising it finds fewer matches by chance.
+    at_least : float
+        The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
+    min_words : int
+        Texts of the test set with fewer words are skipped; [Brown et al. 2020, appendix C] takes 8.
+    text_column, id_column : str, optional
+        Columns of the training texts; detected automatically.
+    threads, progress
+        As in ``dedup``.
+    write_spans : callable, optional
+        Called with tables of spans (``SPANS``), in the order of the training texts; by default they are collected.
+
+    Raises
+    ------
+    RecipeError
+        If a number is out of range.
+    InputError
+        If the test set has no items, or lacks a column.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
+    >>> test = ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."]
+    >>> found = nd.check_contamination(train, test)
+    >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
+    (1, 2, 1)
     """
     if not 0 < at_least <= 1:
         raise RecipeError(
             f"{option('--at-least')} {quoted(at_least)} is not a share: give one above 0 and at most 1, such as 0.5"
         )
+    training = as_corpus(train, text_column, id_column)
+    items = as_corpus(test, columns[0] if columns and not isinstance(test, Corpus) else None)
     clock = Clock()
     with clock.stage("test set"):
-        passages = make_passages(read_items(test, columns), ngrams, min_words)
+        passages = make_passages(read_items(items, columns), ngrams, min_words)
         share = Fraction(str(at_least))
     best = np.zeros(len(passages), np.int64)
-    found = Contamination(passages, at_least, best, stages=clock.stages, inputs=train.inputs, test_inputs=test.inputs)
+    found = Contamination(
+        passages, at_least, best, stages=clock.stages, inputs=training.inputs, test_inputs=items.inputs
+    )
     tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search_piece, passages, (share.numerator, share.denominator))
         _ = passages.tables  # computed once, before the threads start
-        for piece in map_in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
+        for piece in map_in_order(search, _pieces(training, found.read_rows, progress), threads or default_threads()):
             _add_findings(found, piece, write_spans or tables.append)
     found.spans = pa.concat_tables(tables)
-    found.rejected = dict(train.rejected.counts)
+    found.rejected = dict(training.rejected.counts)
     return found
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import ClassifierLike
 from neardup.classifier.domain import DomainCounts
-from neardup.documents import Corpus, corpus_of, write_table
+from neardup.documents import Corpus, TextColumn, as_corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, record_dict
@@ -316,18 +316,21 @@ class _CorpusScan(NamedTuple):
 
 
 def compare(
-    corpus: Corpus,
+    data: Any,
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
     classifiers: Sequence[ClassifierLike] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] | None = None,
+    clusters: str | None = None,
     label_column: str | None = None,
     positive: float = 1.0,
     only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
+    text_column: TextColumn = None,
+    id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
@@ -335,16 +338,53 @@ def compare(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Score recipes and classifiers against labels, at several thresholds each.
+    """Score recipes and classifiers on labelled documents, at several thresholds each, with intervals on every figure.
 
     Each recipe runs once, at its loosest threshold, and finds all pairs; the figures of stricter thresholds follow from
     these. A classifier runs once for all candidates; its thresholds are probabilities. Times are those of this run,
     with reading and without compilation. (An approximate search finds the stated share of the pairs at the threshold of
     the run, and more of the pairs above it.)
 
-    The parameters are those of ``neardup.compare``; without labels, the corpus is open with the column of clusters as
-    its ``order_column``. Titles and times are by default those of the training.
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or the result of ``open_files``.
+    labels : path, table, or list of (id, id, label), optional
+        Labelled pairs or clusters: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
+    clusters : str, optional
+        Instead of labels: the column whose equal values mean duplicates.
+    recipes : sequence of Recipe, str or path, optional
+        Recipes, names or TOML files; all named recipes by default.
+    classifiers : sequence of Classifier or path
+        Classifiers, or their files, whose names they get.
+    content : str, optional
+        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
+    thresholds : str or sequence of float, optional
+        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
+        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
+        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
+        The own threshold or cut of each system is always tried.
+    label_column : str, optional
+        Column of the labels; by default ``label`` or ``level``.
+    positive : float
+        Labels at or above this value mean duplicate.
+    only : str, optional
+        ``COLUMN=VALUE``: only labels with this value in this column, such as ``split=train``.
+    complete : bool
+        Treat pairs without a label as different.
+    ignore_unknown : bool
+        Ignore labels of documents that the data does not have, instead of refusing them.
+    title_column, time_column : str, optional
+        Columns of titles and times, for classifiers that compare them.
+    text_column, id_column, threads, memory, encoder, progress
+        As in ``dedup``.
+
+    Raises
+    ------
+    NeardupError
+        If the data or the labels cannot be read, or an option does not fit.
     """
+    corpus = as_corpus(data, text_column, id_column, clusters)
 
     def make_systems(thresholds: str | Sequence[float]) -> list[System]:
         values = parse_thresholds(thresholds)
