@@ -12,8 +12,7 @@ from sentences import says
 
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.labelling.exchange import ExportResult, ImportResult, export, import_answers, read_answers
-from neardup.labelling.label_index import LabelIndex
+from neardup.labelling.label_index import ExportResult, ImportResult, LabelIndex, export, import_answers, read_answers
 from neardup.labels.labels import read_labels
 from neardup.labels.store import Judgement, LabelStore
 from neardup.pages.documents import DocumentReader

@@ -16,7 +16,7 @@ from sentences import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.population import read_votes
-from neardup.labelling.exchange import read_answers
+from neardup.labelling.label_index import read_answers
 from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, UNLABELLED, Labels, cluster_labels, read_labels
 from neardup.labels.table import positions_by_id
 

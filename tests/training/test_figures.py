@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.figures import draw_groups
+from neardup.training.folds import draw_groups
 from neardup.training.training import MIN_LABELS, quick_evaluation
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)

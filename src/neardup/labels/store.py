@@ -197,18 +197,13 @@ class Judgement(NamedTuple):
 
     pair: IdPair
     labeller: str
-    #: ``same``, ``different``, ``unsure``, or ``skip`` for no answer.
-    answer: str
-    #: Why the pair was chosen.
-    reason: str = ""
-    #: The similarity by the candidate rule's measure.
-    similarity: float | None = None
-    #: How long the labeller looked at the pair.
-    seconds: float | None = None
+    answer: str  #: ``same``, ``different``, ``unsure``, or ``skip`` for no answer
+    reason: str = ""  #: why the pair was chosen
+    similarity: float | None = None  #: by the candidate rule's measure
+    seconds: float | None = None  #: how long the labeller looked at the pair
     #: Checksums of the two texts, in the order of the ids; empty if unknown.
     checksums: tuple[str, str] = ("", "")
-    #: Seconds since 1970; 0 for now.
-    time: float = 0.0
+    time: float = 0.0  #: seconds since 1970; 0 for now
 
 
 class OpenPair(NamedTuple):
@@ -357,16 +352,11 @@ class LabelStore:
             rows = self._connection.execute("SELECT labeller, id1, id2, reason, similarity FROM asked").fetchall()
         return {name: OpenPair((id1, id2), reason, similarity) for name, id1, id2, reason, similarity in rows}
 
-    def set_open_pair(self, labeller: str, pair: OpenPair | None) -> None:
-        """Store the open pair of a labeller, with which the next session starts; None for none."""
+    def set_open_pair(self, labeller: str, pair: OpenPair) -> None:
+        """Store the open pair of a labeller, with which the next session starts."""
         with self._transaction() as connection:
-            if pair is None:
-                connection.execute("DELETE FROM asked WHERE labeller = ?", (labeller,))
-            else:
-                connection.execute(
-                    "INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?)",
-                    (labeller, *pair.pair, pair.reason, pair.similarity),
-                )
+            values = (labeller, *pair.pair, pair.reason, pair.similarity)
+            connection.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?)", values)
 
     def close(self) -> None:
         """Merge the log into the file and close it; closing twice does nothing."""

@@ -14,8 +14,7 @@ import numpy as np
 from neardup.classifier.classifier import Machine, platt_probability
 from neardup.errors import NeardupError
 from neardup.kernels import Bools, Floats, Integers
-from neardup.training.figures import draw_groups
-from neardup.training.folds import Split, select_rows
+from neardup.training.folds import Split, draw_groups, select_rows
 
 
 class MachineOptions(NamedTuple):
@@ -50,10 +49,8 @@ class ScaledSplit(NamedTuple):
     #: float64[t, r], float64[u, r]: standardized measures.
     train: Floats
     test: Floats
-    #: bool[t]: labels of the training rows.
-    labels: Bools
-    #: int64[u]: the judged rows.
-    rows: Integers
+    labels: Bools  #: bool[t]: labels of the training rows
+    rows: Integers  #: int64[u]: the judged rows
 
 
 def scale_splits(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[ScaledSplit]:
@@ -268,18 +265,12 @@ class SearchResult(NamedTuple):
     """The chosen options of a machine, and its out-of-fold scores."""
 
     options: MachineOptions
-    #: float64[n]: out-of-fold scores plus ``offset``.
-    scores: Floats
-    #: The sigmoid of these scores.
-    sigmoid: Sigmoid
-    #: Added to the scores, so that a pair is a duplicate from 0 on.
-    offset: float
-    #: The probability at score 0.
-    zero_probability: float
-    #: The number of options compared.
-    options_tried: int
-    #: The number of pairs in the coarse search.
-    coarse_pairs: int
+    scores: Floats  #: float64[n]: out-of-fold scores plus ``offset``
+    sigmoid: Sigmoid  #: of these scores
+    offset: float  #: added to the scores, so that a pair is a duplicate from 0 on
+    zero_probability: float  #: the probability at score 0
+    options_tried: int  #: the number of options compared
+    coarse_pairs: int  #: the number of pairs in the coarse search
 
 
 class _Trial(NamedTuple):

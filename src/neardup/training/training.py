@@ -8,7 +8,7 @@ pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
-from neardup.training.figures import Draws, Figures, Gain, draw_groups
 from neardup.training.fit import (
     KERNELS,
     MachineOptions,
@@ -46,7 +45,18 @@ from neardup.training.fit import (
     out_of_fold_threshold,
     search,
 )
-from neardup.training.folds import Folds, Split, make_folds, make_group_splits, pair_groups, select_rows
+from neardup.training.folds import (
+    Draws,
+    Figures,
+    Folds,
+    Gain,
+    Split,
+    draw_groups,
+    make_folds,
+    make_group_splits,
+    pair_groups,
+    select_rows,
+)
 from neardup.training.pairs import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
 
@@ -243,21 +253,21 @@ class Training:
     Attributes
     ----------
     classifier : Classifier
-        The classifier, trained on all labelled candidates.
+        Trained on all labelled candidates.
     figures : Figures
-        The figures of classifiers trained the same way, on pairs held out of their training.
+        Of classifiers trained the same way, on pairs held out of their training.
     best_threshold : str
         The best threshold on one measure, over all labelled pairs.
     baseline : Figures
-        The figures of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
+        Of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
     gain : Gain
         The lead of the classifier over the threshold in F1.
     weights : tuple of MeasureWeight
-        The weights of the measures, the heaviest first.
+        The heaviest first.
     working_points : tuple of PrecisionPoint
-        The working points for precisions of 0.9, 0.95 and 0.99.
+        For precisions of 0.9, 0.95 and 0.99.
     wrong : tuple of MisjudgedPair
-        The misjudged candidates, the most confident first.
+        The most confident first.
     outside : tuple of (str, str)
         Labelled duplicates outside the candidate rule, which count as missed.
     warnings : tuple of str
@@ -292,7 +302,7 @@ def build_training(
     verdicts = [held_out.verdicts, held_out.threshold_verdicts, *held_out.precision_verdicts.values()]
     drawn = draw_groups(pairs.is_duplicate, groups, verdicts)
     threshold_text = _format_threshold(best_threshold(pairs.x, pairs.is_duplicate), names)
-    points = _working_points(drawn, classifier)
+    points = tuple(_working_points(drawn, classifier))
     weights = measure_weights(classifier.machine, names, pairs.x[pairs.is_decided])
     wrong = misjudged_pairs(pairs, names, held_out)
     outside = tuple(pairs.ids(row) for row in np.flatnonzero(pairs.is_duplicate & ~pairs.is_candidate).tolist())
@@ -351,22 +361,16 @@ def build_training(
     )
 
 
-def _working_points(drawn: Draws, classifier: Classifier) -> tuple[PrecisionPoint, ...]:
-    points: list[PrecisionPoint] = []
+def _working_points(drawn: Draws, classifier: Classifier) -> Iterator[PrecisionPoint]:
     for number, precision in enumerate(PRECISIONS, 2):
-        figures = drawn.figures(number)
-        cut, _ = find_cut(classifier.scores, classifier.labels, precision)
-        points.append(PrecisionPoint(precision, cut, figures.precision, figures.recall))
-    return tuple(points)
+        figures, (cut, _) = drawn.figures(number), find_cut(classifier.scores, classifier.labels, precision)
+        yield PrecisionPoint(precision, cut, figures.precision, figures.recall)
 
 
 def _machine_options(fitted: FittedMachine, measures: int) -> dict[str, Any]:
-    options, chosen = fitted.search.options, fitted.search
-    return {
-        "kernel": options.kernel,
-        "c": options.c,
-        "gamma": options.gamma / measures,
-        "balanced": options.balanced,
+    chosen = fitted.search
+    options = chosen.options._replace(gamma=chosen.options.gamma / measures)
+    return options._asdict() | {
         "support_vectors": fitted.support_vectors,
         "probability_at_0": chosen.zero_probability,
         "a": fitted.machine.a,
@@ -448,11 +452,12 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
     labels = np.asarray(labels, np.bool_)
     if min(labels.sum(), (~labels).sum()) < MIN_LABELS:
         return None
-    shares_documents = np.unique(groups, return_counts=True)[1].max() > len(labels) / 2
-    units = np.arange(len(labels)) if shares_documents else groups
-    splits = _splits(units, labels)
+    units, splits = groups, None
+    if np.unique(groups, return_counts=True)[1].max() <= len(labels) / 2:
+        splits = _splits(groups, labels)
+    shares_documents = splits is None
     if splits is None:
-        shares_documents, units = True, np.arange(len(labels))
+        units = np.arange(len(labels))
         splits = _splits(units, labels)
     if splits is None:
         return None
@@ -462,7 +467,7 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
         learned=drawn.figures(0),
         threshold=drawn.figures(1),
         measure=best_threshold(x, labels).measure,
-        shares_documents=bool(shares_documents),
+        shares_documents=shares_documents,
     )
 
 
@@ -543,7 +548,17 @@ def train(
     fitted = fit_and_judge(
         pairs, labelled_folds, kernels=kernels, seed=seed, progress=lambda done, total: progress("train", done, total)
     )
-    classifier = _classifier(pairs, parsed, rule, label_options, fitted)
+    classifier = Classifier(
+        candidate_rule=rule,
+        vector=parsed,
+        statistics=pairs.statistics,
+        machine=fitted.machine,
+        scores=fitted.search.scores,
+        labels=pairs.is_duplicate[pairs.is_decided],
+        title_column=label_options.title_column,
+        time_column=label_options.time_column,
+        domain=_domain(pairs, fitted.machine),
+    )
     return build_training(pairs, classifier, fitted, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
@@ -580,22 +595,6 @@ def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     raise RecipeError(
         f"labelled duplicates: {duplicates:,}, others: {others:,}{remark}; training needs at least {MIN_LABELS} of "
         f"each: label more pairs{wider}"
-    )
-
-
-def _classifier(
-    pairs: LabelledPairs, vector: Vector, rule: Recipe, options: LabelOptions, fitted: FittedMachine
-) -> Classifier:
-    return Classifier(
-        candidate_rule=rule,
-        vector=vector,
-        statistics=pairs.statistics,
-        machine=fitted.machine,
-        scores=fitted.search.scores,
-        labels=pairs.is_duplicate[pairs.is_decided],
-        title_column=options.title_column,
-        time_column=options.time_column,
-        domain=_domain(pairs, fitted.machine),
     )
 
 
