@@ -39,10 +39,8 @@ class PreparedDocuments(NamedTuple):
     #: By name: the features of a component, ``tokens``, ``numbers``, ``names``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, FeatureRows]
     texts: Sequence[str]
-    #: int64[n]: microseconds since 1970, or ``NO_TIME``.
-    times: Integers | None
-    #: float64[n, width]: rows of length 1.
-    embeddings: Floats | None
+    times: Integers | None  #: int64[n]: microseconds since 1970, or ``NO_TIME``
+    embeddings: Floats | None  #: float64[n, width]: rows of length 1
 
 
 PairFunction = Callable[[PreparedDocuments, Integers, Integers], Floats]

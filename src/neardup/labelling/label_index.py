@@ -144,14 +144,10 @@ class ImportResult(NamedTuple):
     """The result of an import, in rows of the table."""
 
     added: int
-    #: Equal labels that the store already has.
-    already_stored: int
-    #: Pairs that the labeller has judged differently in the store, which keeps its answer.
-    kept: int
-    #: Rows with an id that is not in the corpus.
-    unknown: int
-    #: Rows without an answer.
-    empty: int
+    already_stored: int  #: equal labels that the store already has
+    kept: int  #: pairs that the labeller has judged differently in the store, which keeps its answer
+    unknown: int  #: rows with an id that is not in the corpus
+    empty: int  #: rows without an answer
 
 
 def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> ExportResult:
@@ -190,10 +186,8 @@ class Answers(NamedTuple):
     """The answers of a table."""
 
     name: str
-    #: The ids, the labeller and the answer of each row, repetitions included.
-    rows: list[tuple[IdPair, str, str]]
-    #: Rows without an answer.
-    empty: int
+    rows: list[tuple[IdPair, str, str]]  #: the ids, the labeller and the answer of each row, repetitions included
+    empty: int  #: rows without an answer
 
 
 def read_answers(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:

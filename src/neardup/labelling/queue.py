@@ -61,8 +61,7 @@ class PairNote(NamedTuple):
     """A note on a pair that the page shows after the answer."""
 
     words: str
-    #: Whether the note speaks for near-duplicates; None for neither.
-    same: bool | None = None
+    same: bool | None = None  #: whether the note speaks for near-duplicates; None for neither
 
 
 class FixedQueue:
@@ -122,20 +121,13 @@ class Pool:
     #: int64[k]: positions of the documents, left < right.
     left: Integers
     right: Integers
-    #: float64[k]: by the candidate rule's measure.
-    similarity: Floats
-    #: int64[k]: the stratum of similarity of each pair, 0 to STRATA - 1.
-    stratum: Integers
-    #: int64[k, 2]: the clusters of its documents.
-    cluster: Integers
-    #: int64[k]: a random order, from the seed.
-    rank: Integers
-    #: The candidate rule's measure, for people.
-    measure: str
-    #: The number of candidates from which the pool was drawn.
-    candidates: int
-    #: Whether the search found all candidates.
-    complete: bool
+    similarity: Floats  #: float64[k]: by the candidate rule's measure
+    stratum: Integers  #: int64[k]: the stratum of similarity of each pair, 0 to STRATA - 1
+    cluster: Integers  #: int64[k, 2]: the clusters of its documents
+    rank: Integers  #: int64[k]: a random order, from the seed
+    measure: str  #: the candidate rule's measure, for people
+    candidates: int  #: the number of candidates from which the pool was drawn
+    complete: bool  #: whether the search found all candidates
 
     def __len__(self) -> int:
         return len(self.left)
@@ -241,10 +233,8 @@ _BATCH_PAIRS = 500
 class DecidedPairs(NamedTuple):
     """The pairs that a majority of labellers calls same or different."""
 
-    #: The positions of the documents, in the order in which the pairs were first judged.
-    pairs: list[PositionPair]
-    #: bool[n]: whether they are near-duplicates.
-    same: Bools
+    pairs: list[PositionPair]  #: the positions of the documents, in the order in which the pairs were first judged
+    same: Bools  #: bool[n]: whether they are near-duplicates
 
     @property
     def classes(self) -> tuple[int, int]:

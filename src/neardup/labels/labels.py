@@ -29,12 +29,9 @@ class Labels:
     group: Integers
     #: int64[k]: the labelled pairs as left * n + right, ascending; None if the groups label every pair.
     keys: Integers | None
-    #: bool[k]: whether each of them is a duplicate.
-    duplicate: Bools | None
-    #: Whether pairs without a label count as different.
-    complete: bool
-    #: Caveats for figures that rest on these labels.
-    warnings: tuple[str, ...]
+    duplicate: Bools | None  #: bool[k]: whether each of them is a duplicate
+    complete: bool  #: whether pairs without a label count as different
+    warnings: tuple[str, ...]  #: caveats for figures that rest on these labels
 
     def pair_labels(self, left: Integers, right: Integers) -> npt.NDArray[np.int8]:
         """Return DUPLICATE, NON_DUPLICATE or UNLABELLED for each pair of positions, left < right."""

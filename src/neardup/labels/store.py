@@ -201,8 +201,7 @@ class Judgement(NamedTuple):
     reason: str = ""  #: why the pair was chosen
     similarity: float | None = None  #: by the candidate rule's measure
     seconds: float | None = None  #: how long the labeller looked at the pair
-    #: Checksums of the two texts, in the order of the ids; empty if unknown.
-    checksums: tuple[str, str] = ("", "")
+    checksums: tuple[str, str] = ("", "")  #: checksums of the two texts, in the order of the ids; empty if unknown
     time: float = 0.0  #: seconds since 1970; 0 for now
 
 

@@ -60,8 +60,7 @@ class Timeline(NamedTuple):
     ids: Any  #: their ids; None if rows serve as ids
     #: int64[m]: places of the documents in order of arrival; of equal times, the first in the corpus first.
     order: Integers
-    #: Rows of the documents without a readable time.
-    undated: Integers
+    undated: Integers  #: rows of the documents without a readable time
     titles: Any = None  #: their titles; None if not needed
 
     @property

@@ -20,15 +20,13 @@ from neardup.training.folds import Split, draw_groups, select_rows
 class MachineOptions(NamedTuple):
     """Options of a support vector machine."""
 
-    #: ``linear`` or ``rbf``.
-    kernel: str
+    kernel: str  #: ``linear`` or ``rbf``
     #: The penalty C of formula (6). Raising it fits the training pairs more closely.
     c: float
     #: The RBF kernel is exp(-gamma / r |u - v|**2) with r measures; 0 for the linear kernel. Raising it shortens the
     #: reach of each training pair.
     gamma: float = 0.0
-    #: Whether both classes get the same total weight.
-    balanced: bool = False
+    balanced: bool = False  #: whether both classes get the same total weight
 
 
 def quick_scorer(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
@@ -191,8 +189,7 @@ class Sigmoid(NamedTuple):
     #: Negative, so that the probability rises with the score.
     a: float
     b: float
-    #: Whether higher scores mean more duplicates.
-    is_informative: bool
+    is_informative: bool  #: whether higher scores mean more duplicates
 
     def probability(self, scores: Floats) -> Floats:
         """Return the probability for each score."""

@@ -37,15 +37,12 @@ class Folds(NamedTuple):
     """A division of labelled pairs in which each pair is judged once."""
 
     splits: tuple[Split, ...]
-    #: The number of folds; by documents, there is a split for each pair of folds.
-    fold_count: int
+    fold_count: int  #: the number of folds; by documents, there is a split for each pair of folds
     #: The unit that is assigned to folds: ``groups`` of connected pairs or ``documents``, with no document on both
     #: sides, or ``pairs``, with some documents on both.
     unit: str
-    #: The share of all pairs in the largest group of connected pairs.
-    largest_share: float
-    #: The mean share of pairs that a machine neither trains on nor judges.
-    left_out_share: float
+    largest_share: float  #: the share of all pairs in the largest group of connected pairs
+    left_out_share: float  #: the mean share of pairs that a machine neither trains on nor judges
 
 
 def pair_groups(left: Integers, right: Integers) -> Integers:
@@ -182,10 +179,8 @@ class Figures(NamedTuple):
 class Gain(NamedTuple):
     """The lead of one verdict over another in F1."""
 
-    #: Over the same draws of groups.
-    difference: Figure
-    #: Whether its interval excludes 0 and the two verdicts differ in at least six groups.
-    beyond_chance: bool
+    difference: Figure  #: over the same draws of groups
+    beyond_chance: bool  #: whether its interval excludes 0 and the two verdicts differ in at least six groups
 
 
 class Draws(NamedTuple):

@@ -69,8 +69,7 @@ _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 class HeldOutPredictions(NamedTuple):
     """Predictions for n pairs by machines and thresholds that were not trained on them."""
 
-    #: bool[n]: the verdicts of classifiers.
-    verdicts: Bools
+    verdicts: Bools  #: bool[n]: the verdicts of classifiers
     #: float64[n]: NaN for pairs that no machine decides.
     scores: Floats
     probabilities: Floats
@@ -78,22 +77,17 @@ class HeldOutPredictions(NamedTuple):
     contributions: Floats
     #: bool[n] for each precision: the verdicts at the cut that reached it on the training pairs.
     precision_verdicts: dict[float, Bools]
-    #: bool[n]: the verdicts of the best threshold on one measure.
-    threshold_verdicts: Bools
+    threshold_verdicts: Bools  #: bool[n]: the verdicts of the best threshold on one measure
 
 
 class FittedMachine(NamedTuple):
     """A machine trained on all decided pairs, and the predictions of machines from the outer folds."""
 
     machine: Machine
-    #: The number of support vectors.
-    support_vectors: int
-    #: The chosen options, with the out-of-fold scores of the decided pairs.
-    search: SearchResult
-    #: The outer folds of all labelled pairs.
-    folds: Folds
-    #: Predictions from the outer folds, whose machines have their own options.
-    held_out: HeldOutPredictions
+    support_vectors: int  #: the number of support vectors
+    search: SearchResult  #: the chosen options, with the out-of-fold scores of the decided pairs
+    folds: Folds  #: the outer folds of all labelled pairs
+    held_out: HeldOutPredictions  #: predictions from the outer folds, whose machines have their own options
 
 
 def fit_and_judge(
@@ -163,20 +157,16 @@ class MeasureWeight(NamedTuple):
     """The importance of a measure."""
 
     measure: str
-    #: The mean absolute contribution to the score over the labelled pairs.
-    contribution: float
-    #: ``for`` if higher values speak for duplicates, ``against``, or ``both``.
-    direction: str
-    #: The coefficient of the standardized measure; None unless the kernel is linear.
-    coefficient: float | None
+    contribution: float  #: the mean absolute contribution to the score over the labelled pairs
+    direction: str  #: ``for`` if higher values speak for duplicates, ``against``, or ``both``
+    coefficient: float | None  #: the coefficient of the standardized measure; None unless the kernel is linear
 
 
 class PrecisionPoint(NamedTuple):
     """The working point for a target precision."""
 
     target: float
-    #: The lowest score with this precision out of fold; None if no cut reaches it.
-    cut: float | None
+    cut: float | None  #: the lowest score with this precision out of fold; None if no cut reaches it
     #: The figures of cuts chosen without the pairs that they judge.
     precision: Figure
     recall: Figure
@@ -191,10 +181,8 @@ class MisjudgedPair(NamedTuple):
     #: None for equal texts that are labelled as different.
     score: float | None
     probability: float | None
-    #: The contributions by measure, the strongest first.
-    contributions: dict[str, float]
-    #: The values in the same order; None if unknown.
-    measures: dict[str, float | None]
+    contributions: dict[str, float]  #: the contributions by measure, the strongest first
+    measures: dict[str, float | None]  #: the values in the same order; None if unknown
 
 
 def measure_weights(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[MeasureWeight, ...]:
@@ -434,12 +422,9 @@ _QUICK_OPTIONS = MachineOptions("linear", 0.1)
 class QuickEvaluation(NamedTuple):
     """Cross-validated figures of a few labels."""
 
-    #: The figures of a linear machine without a search.
-    learned: Figures
-    #: The figures of the best threshold on one measure.
-    threshold: Figures
-    #: The position in the vector of the measure with the best threshold.
-    measure: int
+    learned: Figures  #: the figures of a linear machine without a search
+    threshold: Figures  #: the figures of the best threshold on one measure
+    measure: int  #: the position in the vector of the measure with the best threshold
     #: Whether folds share documents, because one group holds more than half of the pairs; the figures may be too high.
     shares_documents: bool
 
