@@ -71,10 +71,12 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(
         assert getattr(loaded, name) == getattr(classifier, name)
     for name in ("scores", "labels"):
         assert np.array_equal(getattr(loaded, name), getattr(classifier, name))
-    assert all(map(np.array_equal, loaded.machine, classifier.machine))
+    machines = zip(loaded.machine, classifier.machine, strict=True)
+    assert all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in machines)
     assert loaded.statistics.keys() == classifier.statistics.keys()
     for features, counts in classifier.statistics.items():
-        assert all(map(np.array_equal, astuple(loaded.statistics[features]), astuple(counts)))
+        pairs = zip(astuple(loaded.statistics[features]), astuple(counts), strict=True)
+        assert all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)
     assert pack_classifier(loaded) == path.read_bytes() == pack_classifier(classifier)
     x = np.random.default_rng(1).random((50, len(classifier.vector)))
     assert loaded.score(x).tobytes() == classifier.score(x).tobytes()

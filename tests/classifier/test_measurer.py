@@ -115,7 +115,8 @@ class PlainMeasures:
         return [naive_tokens(self.records.texts[i], "words") for i in (d, e)]
 
     def length_ratio(self, d: int, e: int) -> float:
-        return naive.ratio(*sorted(map(len, self.tokens(d, e))), 1.0)
+        shorter, longer = sorted(map(len, self.tokens(d, e)))
+        return naive.ratio(shorter, longer, 1.0)
 
     def word_edit(self, d: int, e: int) -> float:
         return self.unchanged(*self.tokens(d, e))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labelling_room import TEXTS, Room, reader_of
@@ -79,7 +80,12 @@ def test_an_import_keeps_stored_answers_and_counts_empty_ones(room: Room, tmp_pa
 
 def test_an_import_reads_the_documents_at_once(room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     take, counts = Corpus.take, list[int]()
-    monkeypatch.setattr(Corpus, "take", lambda corpus, rows: counts.append(len(rows)) or take(corpus, rows))
+
+    def counted(corpus: Corpus, rows: Any) -> Any:
+        counts.append(len(rows))
+        return take(corpus, rows)
+
+    monkeypatch.setattr(Corpus, "take", counted)
     table = tmp_path / "labels.csv"
     table.write_text("id1,id2,label\na1,a2,1\nb1,b2,1\nc1,c2,0\n")
     assert import_answers(room.index, read_answers(table, labeller="anna")).added == 3

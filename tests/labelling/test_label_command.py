@@ -73,8 +73,15 @@ class Running:
 
     def __init__(self, *arguments: str | Path) -> None:
         command = [sys.executable, "-m", "neardup", "label", *map(str, arguments), "--no-browser"]
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(command, text=True, env=os.environ | {"PYTHONUTF8": "1"}, **streams)
+        environment = os.environ | {"PYTHONUTF8": "1"}
+        self.process = subprocess.Popen(
+            command,
+            text=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.messages, link = "", None
         assert self.process.stderr is not None
         while not link:

@@ -44,8 +44,8 @@ def small_grid() -> Iterator[None]:
 
 
 def trained(labels: Any = ROWS, **options: Any) -> Training:
-    options = {"vector": VECTOR, "candidate_rule": RULE, "kernels": ["linear"], "folds": 3} | options
-    return train(corpus_of(STORIES.table), labels, **options)
+    chosen: dict[str, Any] = {"vector": VECTOR, "candidate_rule": RULE, "kernels": ["linear"], "folds": 3}
+    return train(corpus_of(STORIES.table), labels, **chosen | options)
 
 
 @pytest.fixture(scope="module")

@@ -413,7 +413,6 @@ def unpack_classifier(data: bytes, name: str) -> Classifier:
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
-    """Return the entries of a file whose digest is right."""
     if len(data) < _DIGEST_LENGTH or _digest(data[:-_DIGEST_LENGTH]) != data[-_DIGEST_LENGTH:]:
         raise InputError(
             f"{name} is not a classifier file, or it is truncated or changed; give a file that neardup train wrote"

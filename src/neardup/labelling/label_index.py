@@ -117,7 +117,6 @@ class LabelIndex:
         return notes
 
     def _changed_counts(self) -> tuple[int, int]:
-        """Return the number of judged documents whose text has changed, and the number judged."""
         checksums = {
             self.reader.position(name): checksum
             for judged in self.store.judgements()

@@ -214,7 +214,6 @@ def _sample_rows(stratum: Integers, max_pairs: int, random: np.random.Generator)
 
 
 def _texts_differ(reader: DocumentReader, left: Integers, right: Integers) -> Bools:
-    """Return which pairs differ in their normalized text."""
     documents = np.unique(np.concatenate([left, right]))
     first: dict[str, int] = {}
     texts = [first.setdefault(normalize(reader.document(at).text), at) for at in documents.tolist()]
@@ -461,7 +460,6 @@ class ActiveLearningQueue:
         return self._least_recent(np.flatnonzero(fresh & (self._pool.stratum == stratum)), self._pool.rank)
 
     def _doubt_pair(self, fresh: Bools, score: Floats) -> int:
-        """Return a row near the machine's boundary."""
         rows = np.flatnonzero(fresh)
         doubtful = rows[np.argsort(np.abs(score[rows]), kind="stable")[:_DOUBTFUL_PAIRS]]
         return self._least_recent(doubtful, np.abs(score))

@@ -103,10 +103,7 @@ WHERE (id1, id2, labeller) = (?, ?, ?) AND undone IS NULL AND answer <> 'skip' O
 
 
 def _open_store(path: Path) -> sqlite3.Connection:
-    """Return a connection that reads and writes; create the file if it is missing.
-
-    Raises ``StoreError`` if the file is not a label store; the file stays unchanged.
-    """
+    """Return a connection that reads and writes, of a new file if it is missing; an unfit file stays unchanged."""
     if not path.parent.is_dir():
         raise StoreError(f"{path.parent} is not a folder, so {path.name} cannot be created in it; create it first")
     is_new = not _has_tables(path)
@@ -136,10 +133,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 
 def _has_tables(path: Path) -> bool:
-    """Return whether the file is a label store; False if it is missing or empty.
-
-    Raises ``StoreError`` if it is something else.
-    """
+    """Return whether the file is a label store, False if it is missing or empty; else raise ``StoreError``."""
     try:
         with path.open("rb") as file:
             head = file.read(16)
@@ -233,7 +227,6 @@ class LabelStore:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, and raise SQLite's errors as ``StoreError``."""
         with self._lock:
             try:
                 yield
@@ -289,7 +282,6 @@ class LabelStore:
         return {answer: counts[answer] for answer in ANSWERS}
 
     def _refresh(self) -> None:
-        """Read the labels again if the file has changed."""
         with self._locked():
             (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if data_version == self._data_version:

@@ -353,7 +353,6 @@ class Replay:
             yield group
 
     def _judge(self, group: list[Item]) -> tuple[list[Verdict], float]:
-        """Judge a group; return the verdicts and the processor time per item in microseconds."""
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Processor time of this thread only, since another thread reads ahead.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()

@@ -349,10 +349,7 @@ def _neighbours(options: MachineOptions) -> list[MachineOptions]:
 
 
 def _is_clearly_lower(losses: Floats, reference: Floats, groups: Integers) -> bool:
-    """Return whether losses lie below others by more than the standard error of their difference.
-
-    If they do not, the simpler machine wins (Breiman et al. 1984, 3.4.3: the one-standard-error rule).
-    """
+    """Return whether losses are lower by more than their difference's standard error (Breiman et al. 1984, 3.4.3)."""
     gains = np.bincount(np.unique(groups, return_inverse=True)[1], reference - losses)
     return bool(gains.sum() > np.sqrt((gains**2).sum()))
 

@@ -125,10 +125,7 @@ def select_rows(splits: Sequence[Split], rows: Integers, count: int) -> list[Spl
 
 
 def _document_splits(left: Integers, right: Integers, labels: Bools, count: int, seed: int) -> tuple[Split, ...]:
-    """Return a split for each pair of folds of documents, trained on pairs of the other folds.
-
-    A family of duplicates stays in one fold, unless it is too large.
-    """
+    """Return a split for each pair of folds of documents; a family of duplicates stays in one unless too large."""
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     index = index.astype(np.int64)
     left_index, right_index = np.split(index, 2)

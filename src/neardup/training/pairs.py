@@ -139,10 +139,7 @@ def labelled_pairs(
 
 
 def _apply_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integers) -> tuple[Floats, Bools]:
-    """Return each pair's similarity by a candidate rule, and whether the rule finds it.
-
-    A text without features has no candidates.
-    """
+    """Return each pair's similarity by a candidate rule, and whether the rule finds it; empty texts have no partner."""
     block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     counts = FeatureRows.from_sizes(block.sizes, block.features).sort().pair_counts(left, right)
     counts[:, 1:] = np.maximum(counts[:, 1:], 1)

@@ -143,7 +143,6 @@ def _predict(
 
 
 def _fit_machine(x: Floats, labels: Bools, chosen: SearchResult) -> tuple[Machine, int]:
-    """Return the machine with the chosen options, and its number of support vectors."""
     estimator = fit(x, labels, chosen.options)
     machine = extract_machine(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
     return machine, int(estimator.named_steps["svm"].n_support_.sum())
@@ -373,7 +372,6 @@ def _format_threshold(threshold: MeasureThreshold, names: tuple[str, ...]) -> st
 
 
 def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachine, requested_folds: int) -> list[str]:
-    """Return the caveats that follow from folds, candidate rule and measures."""
     folds, warnings = fitted.folds, []
     largest = f"One group of connected pairs holds {folds.largest_share:.0%} of the labelled pairs"
     if folds.unit == "documents":
@@ -457,10 +455,7 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
 
 
 def _out_of_fold_verdicts(x: Floats, labels: Bools, splits: Sequence[Split]) -> Bools:
-    """Return the verdicts of linear machines on pairs that they were not trained on.
-
-    Each cuts where F1 on its training pairs is highest, because it is not known whether one class is rarer.
-    """
+    """Return verdicts of linear machines on pairs held out, each with the cut of highest F1 on its training pairs."""
     passed = np.zeros(len(labels), np.bool_)
     for train, test in splits:
         machine = fit(x[train], labels[train], _QUICK_OPTIONS)
@@ -566,7 +561,6 @@ def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -
 
 
 def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
-    """Check that a machine can be trained on the labels."""
     labels = pairs.is_duplicate[pairs.is_decided]
     duplicates, others = int(labels.sum()), int((~labels).sum())
     if min(duplicates, others) >= MIN_LABELS:
