@@ -27,6 +27,7 @@ from neardup.cli.screen import (
     print_rejected_records,
     print_summary,
     progress_bar,
+    typed_command,
     written_files,
 )
 from neardup.errors import OutputError, RecipeError
@@ -46,12 +47,7 @@ _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU 
 class HourPrinter:
     """Prints the hours of a replay as they end, and keeps them for the page.
 
-    Parameters
-    ----------
-    stdout : file
-        The stream to print to: while a progress bar runs, ``sys.stdout`` is redirected to the terminal.
-    as_json : bool
-        Whether to print JSON lines.
+    While a progress bar runs, ``sys.stdout`` is redirected to the terminal, so the stream to print to is given.
     """
 
     def __init__(self, stdout: Any, *, as_json: bool) -> None:
@@ -158,13 +154,11 @@ class ReplayReportOptions(ReportOptions):
             return None
         from neardup.pages.report import ReportLimits
 
-        options = self.page_options()
-        numbers: dict[str, Any] = {name: value for name, value in options.items() if name in ("families", "rows")}
         return {
             "output": self.report,
             "margin": margin or 0.0,
-            "limits": ReportLimits(**numbers),
-            "command": options["command"],
+            "limits": ReportLimits(families=self.report_families, rows=self.report_rows),
+            "command": typed_command(),
         }
 
 

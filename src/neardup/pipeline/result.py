@@ -21,10 +21,11 @@ from neardup.errors import RecipeError
 from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
+from neardup.kernels import Bools
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
-from neardup.search.findings import Bools, Documents, Findings, assemble_findings, classifier_details
+from neardup.search.findings import Documents, Findings, assemble_findings, classifier_details
 from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
 from neardup.version import __version__
@@ -39,39 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Run:
-    """A run up to its matching pairs.
-
-    Attributes
-    ----------
-    corpus : Corpus
-        The input, read once and still open.
-    recipe : Recipe
-        The recipe.
-    documents : Documents
-        The documents that were read.
-    matches : Matches
-        The matching pairs of representatives.
-    details : dict
-        What the engine adds to the summary.
-    clock : Clock
-        The costs of the stages.
-    statistics : Statistics or None
-        Statistics of the collection, if the recipe needs them.
-    encoder, classifier
-        Those of the run, if it has them.
-    margin : Margin or None
-        The pairs beyond the threshold, if they were searched for.
-    """
+    """A run up to its matching pairs; the corpus is still open."""
 
     corpus: Corpus
     recipe: Recipe
     documents: Documents
     matches: Matches
+    #: What the engine adds to the summary.
     details: dict[str, Any]
     clock: Clock
     statistics: Statistics | None = None
     encoder: Encoder | None = None
     classifier: Classifier | None = None
+    #: The pairs beyond the threshold, if they were searched for.
     margin: Margin | None = None
 
 
@@ -229,11 +210,7 @@ class Result:
         return mask
 
     def write(
-        self,
-        output: str | PathLike[str],
-        *,
-        force: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, output: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> None:
         """Write the kept documents, with all columns.
 
