@@ -78,16 +78,6 @@ def test_a_full_stdout_is_one_sentence(corpus: Path, warm: None) -> None:
     assert "Traceback" not in err
 
 
-def test_a_reader_that_closes_stdout_ends_the_command(corpus: Path, warm: None) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    code, _, err = wait_for_end(start_process("dedup", corpus, "-o", "-", stdout=writing))
-    os.close(writing)
-    assert code == 1
-    assert "Traceback" not in err
-    assert "Broken" not in err
-
-
 def test_an_interruption_while_reading_leaves_nothing(out: Path) -> None:
     fifo = out.parent / "slow.jsonl"
     os.mkfifo(fifo)

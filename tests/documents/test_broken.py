@@ -348,22 +348,6 @@ def test_an_index_beyond_its_dictionary_is_an_unreadable_batch(tmp_path: Path) -
             assert dict(corpus.rejected.counts) == ({parts.UNREADABLE_GROUP: 3} if last else {})
 
 
-def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
-    paths = [write_input(tmp_path, "a.jsonl", ROWS[:3]), write_input(tmp_path, "b.parquet", ROWS[3:6])]
-    quarantine = tmp_path / "quarantine.jsonl"
-    with open_corpus(paths, quarantine=str(quarantine)) as corpus:
-        list(corpus.scan())
-        corpus.reject([1, 5], "id occurred before")
-        assert dict(corpus.rejected.counts) == {"id occurred before": 2}
-    first, second = read_quarantine(quarantine)
-    assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
-    assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
-    with open_corpus(paths, strict=True) as corpus:
-        list(corpus.scan())
-        with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
-            corpus.reject([1, 5], "id occurred before")
-
-
 def test_a_second_scan_counts_from_zero(tmp_path: Path) -> None:
     path, quarantine = tmp_path / "a.jsonl", tmp_path / "quarantine.jsonl"
     path.write_text('{"text": "a"}\nnonsense\n')
