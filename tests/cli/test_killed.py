@@ -145,7 +145,7 @@ def test_an_interruption_names_the_outputs_that_are_complete(
     def interrupted(content: object, name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("neardup.cli.dedup.write_json", interrupted)
+    monkeypatch.setattr("neardup.cli.screen.write_json", interrupted)
     outputs = "-o", out / "clean.jsonl", "--summary", out / "summary.json"
     stderr = neardup("dedup", corpus, *outputs, code=130).stderr
     assert stderr.endswith(f"neardup: interrupted; written: {out / 'clean.jsonl'}\n")
