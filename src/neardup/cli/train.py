@@ -69,7 +69,8 @@ def _describe_figures(training: Training) -> str:
     return (
         f"Measured on all {counts['pairs']:,} labelled pairs, each judged by a classifier trained without it. Commands "
         f"with --classifier print precision {point.precision:.3f} and recall {point.recall:.3f}: "
-        f"{screen.FIGURES_OF_A_CUT} ({counts['trained_on']:,}, without equal texts and pairs outside the candidate rule)."
+        f"{screen.FIGURES_OF_A_CUT} ({counts['trained_on']:,}, without equal texts and pairs outside the candidate "
+        "rule)."
     )
 
 

@@ -34,12 +34,11 @@ from neardup.documents.inputs import (
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
-    DAMAGED_COMPRESSION,
     TORN,
-    UNREADABLE_FILE,
     Batch,
     Names,
     ReadOptions,
+    Reason,
     RecordFault,
     Source,
     as_bytes,
@@ -120,7 +119,7 @@ def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, spa
     except UnreadableFile as error:
         if is_only_input:
             raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
-        reason = DAMAGED_COMPRESSION if "ompressed" in str(error) else UNREADABLE_FILE
+        reason = Reason.DAMAGED_COMPRESSION if "ompressed" in str(error) else Reason.UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
         return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
 
@@ -631,11 +630,7 @@ def _make_spool() -> PartialOutput:
 
 
 def corpus_of(
-    data: Any,
-    *,
-    text_column: TextColumn = None,
-    id_column: str | None = None,
-    order_column: str | None = None,
+    data: Any, *, text_column: TextColumn = None, id_column: str | None = None, order_column: str | None = None
 ) -> Corpus:
     """Return data in memory as a corpus: texts, or columns in any form that `tables.table_of` accepts.
 
