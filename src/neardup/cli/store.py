@@ -167,7 +167,10 @@ def report(
 
     The store is only read, so a watcher can keep writing to it.
     """
+    from neardup.pages.page import check_drawing
     from neardup.pages.report import ReportLimits
+
+    check_drawing(output)
     from neardup.watch.report import write_report
 
     flow = write_report(

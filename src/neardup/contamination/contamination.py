@@ -9,22 +9,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.contamination.passages import Items, Passages, make_passages, read_items
 from neardup.documents import Corpus, TextColumn, as_corpus
 from neardup.errors import RecipeError, option, quoted
 from neardup.features.reading import Progress, text_pieces
+from neardup.kernels import Bools, Integers
 from neardup.kernels.contamination import find_contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, map_in_order
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
 
-Integers = npt.NDArray[np.int64]
-
-#: Excerpts of training texts for reports: characters before and after the shared spans; and the largest length in
-#: characters, or as a multiple of the length of the item.
+#: Excerpts of training texts: characters around the shared spans; the largest length, and as a multiple of the item's.
 _MARGIN, _EXCERPT, _EXCERPT_RATIO = 100, 4_000, 2
 
 #: The columns of the table of spans; offsets count characters (code points) of the original texts.
@@ -34,7 +31,6 @@ SPANS = pa.schema(
     | {"containment": pa.float64()}
     | dict.fromkeys(("item_start", "item_end", "document_start", "document_end", "words"), _COUNT)
 )
-#: The columns of the table of items.
 _ITEMS = pa.schema(
     {"item": _STRING, "column": _STRING, "words": _COUNT, "containment": pa.float64()}
     | {"contaminated": pa.bool_(), "document": _STRING}
@@ -57,7 +53,6 @@ class Finding:
 
     passage: int  #: the number of the passage
     document: Any  #: the id of the training text, or its row number
-    #: Number of distinct grams of the passage in the training text, and in all.
     shared: int
     grams: int
     spans: list[Span]  #: in the order of the training text
@@ -80,22 +75,20 @@ class Contamination:
         The searched passages.
     at_least : float
         The smallest containment that counts.
-    documents, contaminated_documents : int
-        Number of training texts, and of those that contain an item.
+    documents, contaminated_documents, bytes_read : int
+        Number of training texts, of those that contain an item, and bytes of all.
     best : int64[p]
         For each passage, the largest number of its grams in one training text.
     findings : dict of int to Finding
         For each contaminated passage, the training text with most of its grams; ties go to the first.
     read_rows, contaminated_rows : list
         Raw rows of the training texts that were read, and of those that contain an item; see ``clean_rows``.
-    bytes_read : int
-        Bytes of the training texts.
     rejected : dict of str to int
         Training records that could not be read, by reason.
     stages : list of dict
         Cost of each stage.
     spans : pyarrow.Table
-        A row for each span in an item and a training text (``SPANS``); empty if ``write_spans`` received them.
+        A row for each span in an item and a training text; empty if they were written to a file.
     inputs, test_inputs : list of str
         The files of the training texts, and of the test set; empty for documents in memory.
     """
@@ -186,7 +179,7 @@ class Contamination:
         ]
         return pa.Table.from_pylist(table_rows, _ITEMS)
 
-    def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
+    def clean_rows(self, raw_rows: int) -> Bools:
         """Return whether each raw row of the training texts was read and contains no item: bool[rows]."""
         keep = np.zeros(raw_rows, bool)
         for rows in self.read_rows:
@@ -307,7 +300,6 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
 
 
 def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> _PieceFindings:
-    """Search training texts for passages."""
     data, offsets = text_buffers(piece.texts)
     normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
@@ -357,11 +349,12 @@ def _document_name(piece: _Piece, at: int) -> Any:
 def _find_spans(
     passages: Passages, passage: int, training_tokens: list[Token], places: Integers, numbers: Integers
 ) -> list[Span]:
-    """Return the maximal runs of grams that a passage and a training text share.
-
-    ``training_tokens``: the words of the training text; ``places``, ``numbers``: the places and numbers of grams in it.
-    """
-    grams, item_tokens, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
+    """Return the maximal runs of grams that a passage and a training text share."""
+    grams, item_tokens, width = (
+        passages.grams(passage).tolist(),
+        tokens(passages.text(passage)),
+        passages.width(passage),
+    )
     item_places: dict[int, list[int]] = {}
     for at, gram in enumerate(grams):
         item_places.setdefault(gram, []).append(at)
@@ -379,7 +372,6 @@ def _find_spans(
 
 
 def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) -> int:
-    """Return the number of consecutive grams, from a place of the passage on, that follow each other in the text."""
     length = 1
     while at + length < len(grams) and found.get(place + length) == grams[at + length]:
         length += 1
@@ -387,7 +379,6 @@ def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) ->
 
 
 def _add_findings(found: Contamination, piece: _PieceFindings, write_spans: Callable[[pa.Table], None]) -> None:
-    """Add the findings of a piece of training texts."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
     np.maximum(found.best, piece.best, out=found.best)
@@ -404,18 +395,14 @@ def _add_findings(found: Contamination, piece: _PieceFindings, write_spans: Call
 
 def _table(passages: Passages, findings: Sequence[Finding]) -> pa.Table:
     rows = [
-        {
-            "item": str(passages.items.names[int(passages.item[finding.passage])]),
-            "column": passages.items.columns[int(passages.column[finding.passage])],
-            "document": str(finding.document),
-            "containment": finding.containment,
-            "item_start": span.item_start,
-            "item_end": span.item_end,
-            "document_start": span.start,
-            "document_end": span.end,
-            "words": span.words,
-        }
+        (
+            str(passages.items.names[int(passages.item[finding.passage])]),
+            passages.items.columns[int(passages.column[finding.passage])],
+            str(finding.document),
+            finding.containment,
+            *span,
+        )
         for finding in findings
         for span in finding.spans
     ]
-    return pa.Table.from_pylist(rows, SPANS)
+    return pa.Table.from_pylist([dict(zip(SPANS.names, row, strict=True)) for row in rows], SPANS)

@@ -25,7 +25,6 @@ from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
     WIDE_THRESHOLDS,
     System,
-    ThresholdGrid,
     classifier_systems,
     parse_thresholds,
     recipe_systems,
@@ -41,30 +40,25 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
 
-#: The figures of a row, by name.
 FIGURES = ("precision", "recall", "f1", "accuracy")
 
 
 class ThresholdScores(NamedTuple):
-    """The figures of a recipe or a classifier at one threshold."""
+    """The figures of a recipe or a classifier at one threshold, with 95% intervals."""
 
     #: As a recipe states it; of the probability for a classifier.
     threshold: float
-    #: Whether it is the system's own threshold.
     own: bool
-    #: The number of returned pairs with a label.
+    #: The numbers of returned pairs with a label, of labelled duplicates that are returned and that are not, and of
+    #: returned pairs without a label, which are not used.
     returned: int
-    #: The number of labelled duplicates that are returned.
     correct: int
-    #: The number of labelled duplicates that are not returned.
     missed: int
-    #: The number of returned pairs without a label, which are not used.
     unlabelled: int
-    #: All figures have 95% intervals. Accuracy, the share of labelled pairs with the right verdict, has no value if
-    #: pairs without a label count as different.
     precision: Figure
     recall: Figure
     f1: Figure
+    #: The share of labelled pairs with the right verdict; no value if pairs without a label count as different.
     accuracy: Figure
 
 
@@ -74,7 +68,6 @@ class SystemScores:
 
     #: The name of the recipe or of the classifier's file, made unique.
     name: str
-    #: The recipe with its own threshold.
     recipe: Recipe
     #: ``similarity``, ``distance`` (pairs match at or below a threshold), ``probability`` for a classifier, or
     #: ``fixed``.
@@ -101,13 +94,11 @@ class SystemScores:
 class Lead(NamedTuple):
     """The lead of the best recipe over another one in F1, each at its best threshold."""
 
-    #: The name of the other recipe.
     over: str
     #: The difference in F1, over the same draws of groups.
     difference: Figure
     #: Whether the interval lies above 0 and the two differ in six groups or more.
     beyond_chance: bool
-    #: The number of groups in which the two differ.
     groups: int
 
 
@@ -267,7 +258,6 @@ class Comparison:
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
-#: The columns of the table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
@@ -307,11 +297,10 @@ _MIN_FEATURELESS_SHARE = 0.9
 
 
 class _SystemRun(NamedTuple):
-    """The run of one recipe or classifier."""
+    """A system with its name among the others, the times of its run, and what was counted."""
 
     name: str
-    recipe: Recipe
-    grid: ThresholdGrid
+    system: System
     tally: Tally
     wall_s: float
     cpu_s: float
@@ -321,8 +310,6 @@ class _SystemRun(NamedTuple):
 
 
 class _CorpusScan(NamedTuple):
-    """The ids, clusters and first texts of a corpus."""
-
     names: list[str]
     clusters: list[str | None]
     first_texts: pa.Table
@@ -441,7 +428,7 @@ def compare(
         result, wall, cpu = _time_run(partial(run_system, corpus))
         tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
         featureless, domain = len(result.undecidable), _check_domain(result, system)
-        runs.append(_SystemRun(name, system.recipe, system.grid, tally, wall, cpu, featureless, *domain))
+        runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, *domain))
     return _build_comparison(runs, parsed_labels, len(set(scan.names)))
 
 
@@ -500,11 +487,11 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
     best_draws: list[int] = []
     begin = 0
     for run in runs:
-        end = begin + len(run.grid.thresholds)
+        end = begin + len(run.system.grid.thresholds)
         rows = _rows(run, labels, draws.select_rows(begin, end), accuracies[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value_or_zero(rows[at].f1), at))
-        figures = run.grid.scale, tuple(rows), rows[best]
-        systems.append(SystemScores(run.name, run.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
+        figures = run.system.grid.scale, tuple(rows), rows[best]
+        systems.append(SystemScores(run.name, run.system.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
         best_draws.append(begin + best)
         begin = end
     first = max(range(len(systems)), key=lambda at: (_value_or_zero(systems[at].best.f1), -at))
@@ -532,19 +519,18 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
 
 
 def _rows(run: _SystemRun, labels: Labels, draws: Resamples, accuracies: Sequence[Figure]) -> list[ThresholdScores]:
+    grid = run.system.grid
     correct, wrong = (run.tally.totals(cells) for cells in (run.tally.correct, run.tally.wrong))
     duplicates = labels.duplicates
     return [
         ThresholdScores(
-            threshold=run.grid.thresholds[at],
-            own=run.grid.thresholds[at] == run.grid.own_threshold,
+            threshold=grid.thresholds[at],
+            own=grid.thresholds[at] == grid.own_threshold,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
             unlabelled=int(run.tally.unlabelled[at]),
-            precision=score.precision,
-            recall=score.recall,
-            f1=score.f1,
+            **score._asdict(),
             accuracy=accuracies[at],
         )
         for at, score in enumerate(score_rows(correct, wrong, duplicates, draws))

@@ -29,15 +29,11 @@ COLOURS = (
     "#9a5a3c",
 )
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-#: The colour of what only serves comparison.
 FAINT_COLOUR = "#8c8c8c"
-#: A Vega expression: whether a tick is a power of ten.
 _IS_POWER_OF_TEN = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
 #: The lowest value of a logarithmic axis of counts; it stands for 0.
 LOG_FLOOR = 0.5
-#: An axis of similarities begins at a multiple of this.
 _SIMILARITY_STEP = 0.05
-#: The approximate number of ticks of an axis of counts.
 _TICK_COUNT = 6
 #: A Vega expression: the label of a tick on an axis of times.
 _TIME_LABEL = (

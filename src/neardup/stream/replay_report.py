@@ -26,7 +26,7 @@ from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Report, ReportContext, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -183,16 +183,10 @@ class ReplayReport:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.relaxed_threshold, _EARLIER_DOCUMENTS)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
-        context = ReportContext(
+        frame = Report(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
             inputs=self._corpus.inputs,
-            recipe=settings.recipe,
-            criterion=criterion_of(settings.recipe, settings.classifier),
-            has_sweep=has_threshold(settings.recipe)
-            and (settings.classifier is None or isfinite(settings.classifier.cut)),
-            window=settings.window,
-            everything=settings.against == "everything",
             missing_text="This item was in the store before the corpus; its text is not available.",
             rejected=sorted(self._corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=clock.stages,
@@ -201,7 +195,19 @@ class ReplayReport:
         sources = ReportSources(
             documents=self._documents, leads=self._leads, evidence=self._evidence, matching_pairs=self._matching_pairs
         )
-        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
+        return build_report(
+            frame,
+            flow,
+            sources,
+            self._page["limits"],
+            recipe=settings.recipe,
+            criterion=criterion_of(settings.recipe, settings.classifier),
+            has_sweep=has_threshold(settings.recipe)
+            and (settings.classifier is None or isfinite(settings.classifier.cut)),
+            known=relaxed_pairs,
+            window=settings.window,
+            everything=settings.against == "everything",
+        )
 
     def _flow(self) -> Verdicts:
         """Return the verdicts on all arrived documents as a table."""

@@ -20,8 +20,7 @@ from neardup.keep.keepers import Integers
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
-from neardup.pages.page import check_drawing
-from neardup.pages.report import ReportContext, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, format_time
 from neardup.recipe import Recipe
@@ -164,7 +163,6 @@ def write_report(
         # A nightly report replaces the previous one.
         places = [place for name, place in folders.items() if name != "content"]
         check_place(output, [*places, store], force or _is_report(output))
-        check_drawing(output)
         if classifier is None:
             recipe = read_stored_recipe(reader)
         elif classifier.recipe.fingerprint == reader.meta("fingerprint"):
@@ -175,15 +173,10 @@ def write_report(
         placed_items = PlacedItems(originals, duplicates, content, _MAX_READ_BYTES)
         stored_flow = StoredFlow(reader, placed_items, recipe.content, items)
         flow = stored_flow.flow
-        context = ReportContext(
+        frame = Report(
             title="What was stopped, and why",
             command=command,
             inputs=[folders.get("inbox", store)],
-            recipe=recipe,
-            criterion=criterion_of(recipe, classifier),
-            has_sweep=has_threshold(recipe) and (classifier is None or isfinite(classifier.cut)),
-            window=reader.settings["window"],
-            everything=reader.settings["against"] == "everything",
             missing_text="The text is no longer available: the item has left the window, and its file was moved.",
             rejected=Counter(json.loads(reader.state(QUARANTINED) or "{}")).most_common(),
             facts=_facts(store, reader),
@@ -195,7 +188,17 @@ def write_report(
             evidence=lambda place: evidence_in_words(stored_flow.row(place).verdict, recipe),
             matching_pairs=lambda texts: stored_flow.matching_pairs(texts, recipe, classifier),
         )
-        report = build_report(flow, context, sources, limits or ReportLimits())
+        report = build_report(
+            frame,
+            flow,
+            sources,
+            limits or ReportLimits(),
+            recipe=recipe,
+            criterion=criterion_of(recipe, classifier),
+            has_sweep=has_threshold(recipe) and (classifier is None or isfinite(classifier.cut)),
+            window=reader.settings["window"],
+            everything=reader.settings["against"] == "everything",
+        )
         releases = stored_flow.releases()
     sections = [Section(_release_section(releases))] if releases else []
     data = report_page(replace(report, released=len(releases)), sections).encode()
