@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
-
-Integers = npt.NDArray[np.int64]
+from neardup.kernels import Bools, Integers
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -577,7 +575,7 @@ class Names:
         """The number of documents of the input, which are the first ones."""
         return len(self.rows) - self.reference_count
 
-    def of_input(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+    def of_input(self, positions: Integers | Bools) -> pa.Array:
         """Return the names at positions or under a mask, all of the input."""
         if self.ids is None:
             return pa.array(self.rows[positions])

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.kernels import Integers, Words
 from neardup.kernels.characters import fold
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Features
@@ -218,10 +218,6 @@ def _checksum(text: str, normalizer: str) -> TextGrams:
     else:
         units = tokens(text, normalizer)
     return TextGrams(text, units, [(normal,)], [range(len(units))]) if units else TextGrams(text, [], [], [])
-
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 
 class Counts(NamedTuple):
