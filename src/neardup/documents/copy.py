@@ -132,7 +132,7 @@ def _codec(sources: Sequence[Source]) -> str:
     return "zstd"
 
 
-def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
+def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
     """Return the paths below an output folder, each with its input.
 
     Raises ``OutputError`` if the folder cannot hold an output for each input.
@@ -168,7 +168,7 @@ def _copy_files(
     added: pa.Table | None,
     threads: int,
 ) -> int:
-    positions_by_id([source for source, _ in masked], output)
+    output_places([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = 0

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, positions_by_id
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -403,7 +403,7 @@ class Corpus:
     def check_folder(self, output: str) -> None:
         """Check, before the work, that an output folder can hold an output for each input."""
         if is_folder_name(output):
-            positions_by_id(self.sources, output)
+            output_places(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.

@@ -36,8 +36,6 @@ class ClassifierResult:
 
     Attributes
     ----------
-    classifier : Classifier
-        The classifier.
     vector : float64[r]
         The similarities of the pair, nan where unknown.
     equal : bool

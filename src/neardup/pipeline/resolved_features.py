@@ -32,12 +32,10 @@ _PIECES = re.compile(r"\s+|\S+")
 
 
 class TextGrams(NamedTuple):
-    """A text and its grams.
+    """A text as it is, and its grams.
 
     Attributes
     ----------
-    text : str
-        The original.
     units : sequence of Token
         The units of grams: tokens without removed stop words, or characters of the normal form.
     grams : sequence of Gram
