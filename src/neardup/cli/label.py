@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.evaluation.agreement import Agreement
-    from neardup.labelling.exchange import ImportResult
+    from neardup.labelling.label_index import ImportResult
     from neardup.labelling.queue import Pool
     from neardup.recipe import Recipe
 
@@ -165,8 +165,7 @@ def _serve(
     from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.label_index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, PairModel, build_pool
-    from neardup.labelling.server import PACKAGES, serve
-    from neardup.labelling.session import Session
+    from neardup.labelling.session import PACKAGES, Session, serve
     from neardup.labels.store import LabelStore, labeller_name
     from neardup.runtime import default_threads
     from neardup.service.server import check_packages
@@ -246,8 +245,7 @@ def _exchange(
 ) -> None:
     """Import labels, export them, and print how well labellers agree, in this order."""
     from neardup.evaluation.agreement import pairwise_agreements
-    from neardup.labelling.exchange import export, import_answers, read_answers
-    from neardup.labelling.label_index import LabelIndex
+    from neardup.labelling.label_index import LabelIndex, export, import_answers, read_answers
     from neardup.labels.store import LabelStore, load_labels
     from neardup.pages.documents import DocumentReader
 

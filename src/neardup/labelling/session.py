@@ -1,10 +1,15 @@
-"""A labelling session: it shows pairs to one or more labellers, stores their answers, and reports figures."""
+"""A labelling session shows pairs to one or more labellers, stores their answers, and reports figures.
+
+Its server runs until the session is finished or a signal stops it.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from neardup.errors import InputError
@@ -16,6 +21,7 @@ from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
 from neardup.labels.store import ANSWERS, SKIP, IdPair, Judgement, OpenPair, labeller_name
 from neardup.pages.diff_view import side_by_side
+from neardup.service.server import Server, check_packages, stop_signals
 
 #: Longer times are not plausible.
 _MAX_SECONDS = 86_400.0
@@ -76,10 +82,8 @@ class Session:
             answer_line: dict[str, Any] = {"behind": True}
             if question is not None and self._labels.id_pair_at(question.left, question.right) == pair:
                 answer_line = self._answer_line(question, answer)
-                reader = self._labels.reader
-                checksums = {reader.id(at): reader.text_checksum(at) for at in question[:2]}
                 circumstances = question.reason, question.similarity, _plausible_seconds(seconds)
-                judgement = Judgement(pair, name, answer, *circumstances, (checksums[pair[0]], checksums[pair[1]]))
+                judgement = Judgement(pair, name, answer, *circumstances, self._labels.checksums(pair))
                 self._labels.store.record([judgement])
                 self._label_counts[name] += answer != SKIP
         return {"before": answer_line} | self.state(name)
@@ -103,7 +107,6 @@ class Session:
                 self.finished.set()
 
     def _facts(self, labeller: str) -> list[dict[str, str]]:
-        """Return the figures of the labels so far."""
         agreements = [a for a in pairwise_agreements(self._labels.answers) if labeller in a.labellers]
         facts = [*self._queue.facts(), *(agreement_fact(agreement, labeller) for agreement in agreements)]
         return [fact._asdict() for fact in facts]
@@ -112,7 +115,6 @@ class Session:
         return self.goal is not None and self._label_counts[labeller] >= self.goal
 
     def _current_question(self, labeller: str) -> Question | None:
-        """Return the labeller's open question, or the next one."""
         open_pair = self._labels.store.open_pair(labeller)
         positions = None if open_pair is None else self._labels.position_pair(open_pair.pair)
         if open_pair is not None and positions is not None and self._queue.contains(positions):
@@ -134,7 +136,6 @@ class Session:
         return rendered[1]
 
     def _answer_line(self, question: Question, answer: str) -> dict[str, Any]:
-        """Return the page's line about the last answer."""
         if answer == SKIP:
             return {"answer": answer, "says": [], "reason": ""}
         notes = [note._asdict() for note in self._queue.pair_notes(question)]
@@ -165,7 +166,6 @@ def agreement_fact(agreement: Agreement, labeller: str) -> Fact:
 
 
 def _plausible_seconds(seconds: float | None) -> float | None:
-    """Return the time that a labeller looked at a pair; None if it is not plausible."""
     if seconds is None or not 0 <= seconds <= _MAX_SECONDS:
         return None
     return round(float(seconds), 1)
@@ -198,3 +198,67 @@ def _facts(audit: Audit) -> Iterator[Fact]:
     for name, (figure, meaning) in shares.items():
         if figure.value is not None:
             yield Fact(name, f"{figure.value:.2f}", f"{interval_text(figure)} {meaning}")
+
+
+#: The packages that the page needs.
+PACKAGES = ("fastapi", "uvicorn")
+#: Seconds between two checks for a signal.
+_POLL_S = 0.2
+
+
+class LabelServer(Server):
+    """The page of a session, served to this machine from entering the block to leaving it.
+
+    Whenever a link is used, ``announce_link`` gets one for another browser.
+    """
+
+    def __init__(
+        self, session: Session, *, port: int = 0, announce_link: Callable[[str], None] = lambda link: None
+    ) -> None:
+        check_packages("label", *PACKAGES)
+        from neardup.labelling.app import PageAccess, create_app
+
+        self._access = PageAccess(lambda: announce_link(self.link(self._access.new_token())))
+        super().__init__(create_app(session, self._access), port=port)
+
+    def link(self, token: str) -> str:
+        """Return the link that a token opens."""
+        return f"{self.address}/?token={token}"
+
+    @property
+    def first_link(self) -> str:
+        """The link for the first browser."""
+        return self.link(self._access.first_token)
+
+
+def serve(
+    session: Session,
+    *,
+    port: int = 0,
+    open_browser: bool = True,
+    announce_first_link: Callable[[str], None] = lambda link: None,
+    announce_link: Callable[[str], None] = lambda link: None,
+) -> None:
+    """Serve a session until it is finished, or Ctrl-C or SIGTERM stops it.
+
+    ``announce_first_link`` gets the link for the first browser. Whenever a link is used, ``announce_link`` gets one for
+    another browser.
+    """
+    with (
+        stop_signals("every label is on the disk") as stop_signal,
+        LabelServer(session, port=port, announce_link=announce_link) as service,
+    ):
+        announce_first_link(service.first_link)
+        if open_browser and _has_screen():
+            import webbrowser
+
+            webbrowser.open(service.first_link)
+        while not stop_signal and not session.finished.wait(_POLL_S):
+            pass
+
+
+def _has_screen() -> bool:
+    """Return whether a browser would open a window; without one it would take over the terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
