@@ -173,7 +173,7 @@ def audit(
     from neardup.documents import write_table
     from neardup.evaluation.audit import MAX_EXAMPLES, draw_sample, select_examples
     from neardup.evaluation.population import read_votes, store_votes
-    from neardup.labelling.session import PACKAGES
+    from neardup.labelling.server import PACKAGES
     from neardup.labels.store import LabelStore, labeller_name
     from neardup.service.server import check_packages
 
@@ -228,7 +228,8 @@ def _print_next_step(result: Audit, sample_to: str | None) -> None:
 def _serve(drawn_sample: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
     """Serve the page until all drawn pairs are judged or the user ends it."""
     from neardup.labelling.label_index import LabelIndex
-    from neardup.labelling.session import SampleQueue, Session, serve
+    from neardup.labelling.server import serve
+    from neardup.labelling.session import SampleQueue, Session
 
     index = LabelIndex(store, drawn_sample.reader)
     for note in index.check():

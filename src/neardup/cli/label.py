@@ -165,7 +165,8 @@ def _serve(
     from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.label_index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, PairModel, build_pool
-    from neardup.labelling.session import PACKAGES, Session, serve
+    from neardup.labelling.server import PACKAGES, serve
+    from neardup.labelling.session import Session
     from neardup.labels.store import LabelStore, labeller_name
     from neardup.runtime import default_threads
     from neardup.service.server import check_packages
