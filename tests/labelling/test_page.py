@@ -11,7 +11,7 @@ import browser
 import pytest
 from labelling_room import TEXTS, Room
 
-from neardup.labelling.session import LabelServer
+from neardup.labelling.server import LabelServer
 from neardup.labels.store import LabelStore, majority_labels
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")

@@ -14,7 +14,7 @@ from labelling_room import PAIRS, Browser, Room
 
 from neardup.errors import NeardupError, OutputError
 from neardup.labelling.app import MAX_BODY, POLICY
-from neardup.labelling.session import LabelServer, serve
+from neardup.labelling.server import LabelServer, serve
 from neardup.labels.store import majority_labels
 from neardup.service.server import HEADERS
 

@@ -1,15 +1,10 @@
-"""A labelling session shows pairs to one or more labellers, stores their answers, and reports figures.
-
-Its server runs until the session is finished or a signal stops it.
-"""
+"""A labelling session: it shows pairs to one or more labellers, stores their answers, and reports figures."""
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from neardup.errors import InputError
@@ -21,7 +16,6 @@ from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
 from neardup.labels.store import ANSWERS, SKIP, IdPair, Judgement, OpenPair, labeller_name
 from neardup.pages.diff_view import side_by_side
-from neardup.service.server import Server, check_packages, stop_signals
 
 #: Longer times are not plausible.
 _MAX_SECONDS = 86_400.0
@@ -198,67 +192,3 @@ def _facts(audit: Audit) -> Iterator[Fact]:
     for name, (figure, meaning) in shares.items():
         if figure.value is not None:
             yield Fact(name, f"{figure.value:.2f}", f"{interval_text(figure)} {meaning}")
-
-
-#: The packages that the page needs.
-PACKAGES = ("fastapi", "uvicorn")
-#: Seconds between two checks for a signal.
-_POLL_S = 0.2
-
-
-class LabelServer(Server):
-    """The page of a session, served to this machine from entering the block to leaving it.
-
-    Whenever a link is used, ``announce_link`` gets one for another browser.
-    """
-
-    def __init__(
-        self, session: Session, *, port: int = 0, announce_link: Callable[[str], None] = lambda link: None
-    ) -> None:
-        check_packages("label", *PACKAGES)
-        from neardup.labelling.app import PageAccess, create_app
-
-        self._access = PageAccess(lambda: announce_link(self.link(self._access.new_token())))
-        super().__init__(create_app(session, self._access), port=port)
-
-    def link(self, token: str) -> str:
-        """Return the link that a token opens."""
-        return f"{self.address}/?token={token}"
-
-    @property
-    def first_link(self) -> str:
-        """The link for the first browser."""
-        return self.link(self._access.first_token)
-
-
-def serve(
-    session: Session,
-    *,
-    port: int = 0,
-    open_browser: bool = True,
-    announce_first_link: Callable[[str], None] = lambda link: None,
-    announce_link: Callable[[str], None] = lambda link: None,
-) -> None:
-    """Serve a session until it is finished, or Ctrl-C or SIGTERM stops it.
-
-    ``announce_first_link`` gets the link for the first browser. Whenever a link is used, ``announce_link`` gets one for
-    another browser.
-    """
-    with (
-        stop_signals("every label is on the disk") as stop_signal,
-        LabelServer(session, port=port, announce_link=announce_link) as service,
-    ):
-        announce_first_link(service.first_link)
-        if open_browser and _has_screen():
-            import webbrowser
-
-            webbrowser.open(service.first_link)
-        while not stop_signal and not session.finished.wait(_POLL_S):
-            pass
-
-
-def _has_screen() -> bool:
-    """Return whether a browser would open a window; without one it would take over the terminal."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
