@@ -141,6 +141,16 @@ def test_training_measures_pairs_as_a_run_does(training: Training) -> None:
     assert np.array_equal(evidence.score, classifier.score(pairs.x[decided]))
 
 
+def test_texts_without_features_are_no_candidates() -> None:
+    corpus = corpus_of({"id": list("abcd"), "text": ["fox dog", "fox dog owl", "...", "!"]})
+    rows = [("a", "b", 1), ("a", "c", 0), ("c", "d", 1)]
+    rule = parse_candidate_rule(RULE)
+    pairs = labelled_pairs(
+        corpus, rows, Vector.parse("numbers"), rule, LabelOptions(), threads=1, progress=lambda stage, done, total: None
+    )
+    assert (pairs.is_candidate.tolist(), pairs.similarity.tolist()) == ([True, False, False], [2 / 3, 0.0, 0.0])
+
+
 def test_labels_are_read_from_files_and_stores(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     lines = [f"{i},{j},{label},{'a' if at % 3 else 'b'}" for at, (i, j, label) in enumerate(ROWS)]
