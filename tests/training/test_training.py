@@ -116,6 +116,35 @@ def test_duplicates_outside_the_rule_are_missed_and_equal_texts_need_no_classifi
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
+def test_the_default_rule_begins_at_the_labels_and_a_chosen_one_stays() -> None:
+    rules = [trained(candidate_rule=rule, folds=2).summary["candidate_rule"] for rule in (None, RULE)]
+    assert rules == ["jaccard(words:3) >= 0.11", "jaccard(words:1) >= 0.2"]
+
+
+#: Pairs of a path of 19 documents and 14 pairs of their own, of four groups, and of one document with all others.
+CONNECTED = {
+    "so documents are assigned": [(i, i + 1) for i in range(18)] + [(100 + i, 200 + i) for i in range(14)],
+    "4 folds instead of 5": [(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)],
+    "judge each other": [(0, i) for i in range(1, 30)],
+}
+
+
+@pytest.mark.parametrize("caveat", CONNECTED)
+def test_connected_and_indistinct_pairs_bring_caveats(caveat: str) -> None:
+    names = sorted({name for pair in CONNECTED[caveat] for name in pair})
+    stories = corpus_of({"id": list(map(str, names)), "text": [f"fox dog x{name}" for name in names]})
+    rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(CONNECTED[caveat])]
+    choices: dict[str, Any] = {"vector": "jaccard(words:1)", "candidate_rule": RULE, "kernels": ["linear"]}
+    warnings = train(stories, rows, **choices, folds=5 if "folds" in caveat else 3).warnings
+    assert [caveat in warning for warning in warnings].count(True) == 1
+    assert any("so this classifier is useless" in warning for warning in warnings)
+
+
+def test_unknown_measures_bring_a_caveat() -> None:
+    (warning,) = trained(vector="jaccard(words:1), title", candidate_rule=RULE, folds=2).warnings
+    assert warning == "title is unknown for 37% of the pairs, which get its median instead."
+
+
 def measured(labels: Any = ROWS, **options: Any) -> LabelledPairs:
     return labelled_pairs(
         corpus_of(STORIES.table),
