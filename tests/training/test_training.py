@@ -121,9 +121,9 @@ def test_the_default_rule_begins_at_the_labels_and_a_chosen_one_stays() -> None:
     assert rules == ["jaccard(words:3) >= 0.11", "jaccard(words:1) >= 0.2"]
 
 
-#: Pairs of a path of 19 documents and 14 pairs of their own, of four groups, and of one document with all others.
+#: Pairs of a path of 35 documents and 26 pairs of their own, of four groups, and of one document with all others.
 CONNECTED = {
-    "so documents are assigned": [(i, i + 1) for i in range(18)] + [(100 + i, 200 + i) for i in range(14)],
+    "so documents are assigned": [(i, i + 1) for i in range(34)] + [(100 + i, 200 + i) for i in range(26)],
     "4 folds instead of 5": [(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)],
     "judge each other": [(0, i) for i in range(1, 30)],
 }
