@@ -84,12 +84,6 @@ def test_case_punctuation_and_line_wraps_do_not_count() -> None:
     assert found.findings[0].excerpt == (RECIPE + wrapped + REMARK)[len(RECIPE) - 100 : span.end + 100]
 
 
-def test_a_short_item_is_found_whole_or_not_at_all() -> None:
-    short = "brought forth on this continent a new nation"
-    assert nd.check_contamination([SPEECH], [short]).share == 1
-    assert nd.check_contamination([SPEECH], [short.replace("new", "fine")]).share == 0
-
-
 @pytest.fixture
 def corpora(tmp_path: Path) -> tuple[Path, Path]:
     train: list[dict[str, Any]] = [
