@@ -134,8 +134,7 @@ def test_connected_and_indistinct_pairs_bring_caveats(caveat: str) -> None:
     names = sorted({name for pair in CONNECTED[caveat] for name in pair})
     stories = corpus_of({"id": list(map(str, names)), "text": [f"fox dog x{name}" for name in names]})
     rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(CONNECTED[caveat])]
-    choices: dict[str, Any] = {"vector": "jaccard(words:1)", "candidate_rule": RULE, "kernels": ["linear"]}
-    warnings = train(stories, rows, **choices, folds=5 if "folds" in caveat else 3).warnings
+    warnings = train(stories, rows, vector="jaccard(words:1)", candidate_rule=RULE, kernels=["linear"]).warnings
     assert [caveat in warning for warning in warnings].count(True) == 1
     assert any("so this classifier is useless" in warning for warning in warnings)
 
