@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.kernels import Bytes, Integers, Words
-from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, compose, in_ranges, properties
 from neardup.kernels.entities import (
     DIGIT,
     FEED,
@@ -31,7 +30,15 @@ from neardup.kernels.entities import (
     token_prefixes,
 )
 from neardup.kernels.pairs import count_overlaps, shared_weights, sort_rows, weight_sums
-from neardup.kernels.unicode_tables import KNOWN_VERSIONS, arrays_digest
+from neardup.kernels.unicode_tables import (
+    IGNORABLE_RANGES,
+    KNOWN_VERSIONS,
+    UNSPACED_RANGES,
+    arrays_digest,
+    compose,
+    in_ranges,
+    properties,
+)
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 

@@ -36,10 +36,10 @@ from neardup.kernels.grams import (
     clip_sets,
     drop_grams,
     feature_sets,
+    hash_tokens,
     list_grams,
 )
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
-from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists

@@ -7,9 +7,8 @@ from numba import uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.grams import write_ngrams, write_whole_gram
+from neardup.kernels.grams import hash_tokens, longest_span, write_ngrams, write_whole_gram
 from neardup.kernels.tables import contains_key, find_slot
-from neardup.kernels.tokens import hash_tokens
 
 
 @kernel
@@ -41,6 +40,18 @@ def _gram_number(gram, slots, keys, filter_bits):
     return -1
 
 
+@inner_kernel
+def _write_occurrence(gram, position, table, numbers, positions, at):
+    """Write a gram if it is listed and there is space; return how many there are then. table: (slots, keys, bits)."""
+    number = _gram_number(max(gram, uint64(1)), table[0], table[1], table[2])
+    if number < 0:
+        return at
+    if at < numbers.shape[0]:
+        numbers[at] = number
+        positions[at] = position
+    return at + 1
+
+
 @kernel
 def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, numbers, positions, heads):
     """Find the listed grams in texts; return how many there are, even if the output arrays are too short for them.
@@ -50,25 +61,18 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
     1-grams that these begin with; slots, keys, filter_bits: from ``insert_grams``; numbers, positions: int64, get the
     number of each gram and the token at which it begins; heads: int64[d + 1], gets the first gram of each text.
     """
-    longest = 0
-    for d in range(spans.shape[0]):
-        longest = max(longest, spans[d, 1] - spans[d, 0])
+    longest = longest_span(spans)
     edges = np.empty(longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
-    capacity = numbers.shape[0]
+    table = slots, keys, filter_bits
     at = 0
     for d in range(spans.shape[0]):
         heads[d] = at
         count = hash_tokens(text, spans[d, 0], spans[d, 1], False, edges, tokens)
         if count >= n:
             for position in range(write_ngrams(tokens, count, n, grams, 0)):
-                number = _gram_number(max(grams[position], uint64(1)), slots, keys, filter_bits)
-                if number >= 0:
-                    if at < capacity:
-                        numbers[at] = number
-                        positions[at] = position
-                    at += 1
+                at = _write_occurrence(grams[position], position, table, numbers, positions, at)
         if widths.shape[0] == 0:
             continue
         for position in range(count):
@@ -78,12 +82,7 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
                 if position + width > count:
                     break
                 write_whole_gram(tokens[position : position + width], width, grams, 0)
-                number = _gram_number(max(grams[0], uint64(1)), slots, keys, filter_bits)
-                if number >= 0:
-                    if at < capacity:
-                        numbers[at] = number
-                        positions[at] = position
-                    at += 1
+                at = _write_occurrence(grams[0], position, table, numbers, positions, at)
     heads[spans.shape[0]] = at
     return at
 
