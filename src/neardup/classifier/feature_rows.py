@@ -29,7 +29,7 @@ from neardup.kernels.entities import (
     find_facts,
     token_prefixes,
 )
-from neardup.kernels.pairs import count_overlaps, shared_weights, sort_rows, weight_sums
+from neardup.kernels.pairs import count_overlaps, sort_rows, weight_sums
 from neardup.kernels.unicode_tables import (
     IGNORABLE_RANGES,
     KNOWN_VERSIONS,
@@ -90,12 +90,9 @@ class FeatureRows(NamedTuple):
         If a square does not fit, a or b is -1 and o is meaningless; ``exact_products`` gives all three.
         """
         shared = np.empty(len(left), np.int64)
-        if not weighted:
-            count_overlaps(self.offsets, self.features, left, right, shared)
-            a, b = (self.offsets[rows + 1] - self.offsets[rows] for rows in (left, right))
-            return np.column_stack([shared, a, b])
-        shared_weights(self.offsets, self.features, self.weights, not minima, left, right, shared)
-        totals = self.sums if minima else self.squares
+        weights = self.weights if weighted else np.empty(0, np.int64)
+        count_overlaps(self.offsets, self.features, weights, not minima, left, right, shared)
+        totals = (self.sums if minima else self.squares) if weighted else np.diff(self.offsets)
         return np.column_stack([shared, totals[left], totals[right]])
 
     def exact_products(self, left: int, right: int) -> tuple[int, int, int]:

@@ -40,18 +40,6 @@ def _gram_number(gram, slots, keys, filter_bits):
     return -1
 
 
-@inner_kernel
-def _write_occurrence(gram, position, table, numbers, positions, at):
-    """Write a gram if it is listed and there is space; return how many there are then. table: (slots, keys, bits)."""
-    number = _gram_number(max(gram, uint64(1)), table[0], table[1], table[2])
-    if number < 0:
-        return at
-    if at < numbers.shape[0]:
-        numbers[at] = number
-        positions[at] = position
-    return at + 1
-
-
 @kernel
 def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, numbers, positions, heads):
     """Find the listed grams in texts; return how many there are, even if the output arrays are too short for them.
@@ -65,14 +53,19 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
     edges = np.empty(longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
-    table = slots, keys, filter_bits
+    capacity = numbers.shape[0]
     at = 0
     for d in range(spans.shape[0]):
         heads[d] = at
         count = hash_tokens(text, spans[d, 0], spans[d, 1], False, edges, tokens)
         if count >= n:
             for position in range(write_ngrams(tokens, count, n, grams, 0)):
-                at = _write_occurrence(grams[position], position, table, numbers, positions, at)
+                number = _gram_number(max(grams[position], uint64(1)), slots, keys, filter_bits)
+                if number >= 0:
+                    if at < capacity:
+                        numbers[at] = number
+                        positions[at] = position
+                    at += 1
         if widths.shape[0] == 0:
             continue
         for position in range(count):
@@ -82,7 +75,12 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
                 if position + width > count:
                     break
                 write_whole_gram(tokens[position : position + width], width, grams, 0)
-                at = _write_occurrence(grams[0], position, table, numbers, positions, at)
+                number = _gram_number(max(grams[0], uint64(1)), slots, keys, filter_bits)
+                if number >= 0:
+                    if at < capacity:
+                        numbers[at] = number
+                        positions[at] = position
+                    at += 1
     heads[spans.shape[0]] = at
     return at
 

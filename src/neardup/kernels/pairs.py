@@ -10,31 +10,6 @@ from numba import float64, int64, uint64
 from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import clear_table, find_slot, lookup_value, number_keys, table_buffer
 
-
-@kernel
-def count_overlaps(heads, features, left, right, out):
-    """Set out[i] to the number of features that documents left[i] and right[i] share.
-
-    heads: int64[n + 1]; features: uint64, ascending within each document; left, right, out: int64[k].
-    """
-    for i in range(out.shape[0]):
-        a = heads[left[i]]
-        b = heads[right[i]]
-        end_a = heads[left[i] + 1]
-        end_b = heads[right[i] + 1]
-        shared = 0
-        while a < end_a and b < end_b:
-            if features[a] == features[b]:
-                shared += 1
-                a += 1
-                b += 1
-            elif features[a] < features[b]:
-                a += 1
-            else:
-                b += 1
-        out[i] = shared
-
-
 _ALL = ~uint64(0)
 _BIT = uint64(1)
 _LARGEST_SQUARE = 2.0**61
@@ -73,11 +48,13 @@ def weight_sums(heads, weights, sums, squares):
 
 
 @kernel
-def shared_weights(heads, features, weights, squares, left, right, out):
+def count_overlaps(heads, features, weights, squares, left, right, out):
     """Set out[i] to the dot product of two documents' weights, or to the sum of the smaller weights.
 
-    heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64; left, right, out: int64[k].
+    heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64, or empty for weights of 1;
+    left, right, out: int64[k].
     """
+    weighted = weights.shape[0] > 0
     for i in range(out.shape[0]):
         a = heads[left[i]]
         b = heads[right[i]]
@@ -88,7 +65,9 @@ def shared_weights(heads, features, weights, squares, left, right, out):
         while a < end_a and b < end_b:
             feature_a = features[a]
             feature_b = features[b]
-            if feature_a == feature_b:
+            if not weighted:
+                total += int64(feature_a == feature_b)
+            elif feature_a == feature_b:
                 total += weights[a] * weights[b] if squares else min(weights[a], weights[b])
             a += int64(feature_a <= feature_b)
             b += int64(feature_b <= feature_a)
