@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from page_markup import Markup
 from sentences import says
 
 from neardup.errors import RecipeError, StoreError
-from neardup.pages.verdicts import ORIGINAL
+from neardup.pages.verdicts import ORIGINAL, Verdicts
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
 from neardup.watch.placement import PlacedItems, release
-from neardup.watch.report import StoredFlow, StoreReport
+from neardup.watch.report import StoredFlow, write_report
 
 
 def filled(room: Newsroom) -> None:
@@ -36,16 +36,15 @@ def filled(room: Newsroom) -> None:
     room.deliver("bad.json", '{"id": "cut')
 
 
-def stored(room: Newsroom, most: int = 1000) -> tuple[StoreReader, StoredFlow]:
-    reader = StoreReader(room.store)
-    return reader, StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
+def placed(room: Newsroom, max_bytes: int = 10**6) -> PlacedItems:
+    return PlacedItems(str(room.out), str(room.duplicates), "auto", max_bytes)
 
 
 def test_a_stored_flow_has_all_verdicts_and_texts(room: Newsroom) -> None:
     filled(room)
     room.run_once()
-    reader, found = stored(room)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 1000)
         flow = found.flow
         verdicts = room.verdicts()
         assert flow.ids.to_pylist() == list(verdicts)
@@ -78,8 +77,8 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
     with contextlib.closing(sqlite3.connect(room.store)) as connection:
         connection.execute("UPDATE tally SET value = 1000 WHERE name = 'forgotten'")
         connection.commit()
-    reader, found = stored(room)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 1000)
         place = {name: at for at, name in enumerate(found.flow.ids.to_pylist())}
         everything = list(range(len(found.flow)))
         assert set(found.texts(everything)) == set(everything)
@@ -87,13 +86,11 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
-        changed_flow = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
-        left = set(everything) - set(changed_flow.texts(everything))
+        left = set(everything) - set(StoredFlow(reader, placed(room), "", 1000).texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
         # The limit of bytes is kept.
-        small = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10), "", 1000)
-        assert small.texts(everything) == {}
+        assert StoredFlow(reader, placed(room, 10), "", 1000).texts(everything) == {}
 
 
 def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
@@ -101,11 +98,14 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("b.txt", edited(text_of(1)))
     room.run_once()
     with StoreReader(room.store) as reader:
-        origin = {row.id: row.origin for row in reader.latest_documents(9)}
-    folder = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-    assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is not None
-    assert folder.find("other", origin["b.txt"], is_duplicate=True) is None
-    assert folder.find("b.txt", "no origin of a file", is_duplicate=True) is None
+        (origin,) = (row.origin for row in reader.latest_documents(9) if row.id == "b.txt")
+
+    def find(name: str = "b.txt", origin: str = origin) -> Any:
+        return placed(room).find(name, origin, is_duplicate=True)
+
+    assert find() is not None
+    assert find("other") is None
+    assert find(origin="no origin of a file") is None
     text = room.duplicates / "b.txt"
     for kind in ("none", "link", "pipe"):
         text.unlink(missing_ok=True)
@@ -113,20 +113,19 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
             text.symlink_to("/etc/hostname")
         elif kind == "pipe":
             os.mkfifo(text)
-        changed_flow = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-        assert changed_flow.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+        assert find() is None
     text.unlink()
     text.write_text("x")
     (room.duplicates / "b.txt.neardup.json").write_text("[" * 100_000)
-    assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+    assert find() is None
 
 
 def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsroom) -> None:
     for number, text in enumerate([text_of(1), text_of(2), text_of(3), edited(text_of(1)), text_of(1)]):
         room.deliver(f"{number}.txt", text)
     room.run_once()
-    reader, found = stored(room, 2)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 2)
         flow = found.flow
         assert flow.ids.to_pylist() == ["0.txt", "3.txt", "4.txt"]
         assert flow.earlier_count == 1
@@ -135,15 +134,15 @@ def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsro
         assert found.texts([0])[0].text == text_of(1)
 
 
-def report_of(room: Newsroom, page: Path, **more: Any) -> StoreReport:
-    return StoreReport(store=str(room.store), output=str(page), **more)
+def report_of(room: Newsroom, page: Path, **more: Any) -> Verdicts:
+    return write_report(str(room.store), str(page), **more)
 
 
 def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> None:
     filled(room)
     with room.watcher() as watcher:
         watcher.run()
-        report_of(room, tmp_path / "page.html", command="neardup report <news.db>").write()
+        report_of(room, tmp_path / "page.html", command="neardup report <news.db>")
         page = (tmp_path / "page.html").read_text("utf-8")
         for words in (
             "neardup report &lt;news.db&gt;",
@@ -158,7 +157,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     # Rejections of earlier runs are counted as well.
     room.deliver("worse.json", '{"id": "cut')
     room.run_once()
-    flow = report_of(room, tmp_path / "page.html", items=3).write()
+    flow = report_of(room, tmp_path / "page.html", items=3)
     assert len(flow) - flow.earlier_count == 3
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "2" in page[page.index("rejected: the file ends in the middle") :][:200]
@@ -172,7 +171,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
         assert watcher.index.store is not None
         for name in ("wire/b.txt", "g3"):
             release(watcher.index, watcher.index.store, name, "<b>ann</b>")
-    report_of(room, tmp_path / "page.html").write()
+    report_of(room, tmp_path / "page.html")
     page = Markup((tmp_path / "page.html").read_text("utf-8")).text
     assert "matches nothing in the window5" in page
     assert "was stopped first, and released later2" in page
@@ -181,7 +180,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
     assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")
     assert rows.count("<b>ann</b>") == 2
     # Releases before the reported items are not counted.
-    flow = report_of(room, tmp_path / "page.html", items=1).write()
+    flow = report_of(room, tmp_path / "page.html", items=1)
     assert flow.ids.to_pylist()[flow.earlier_count :] == ["g3"]
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "g3" in page
@@ -190,7 +189,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
 
 def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path) -> None:
     room.run_once()
-    report_of(room, tmp_path / "page.html").write()
+    report_of(room, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "No item arrived." in page
     assert "The families below" not in page
@@ -199,9 +198,9 @@ def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path
 def test_the_report_of_a_classifier_store_needs_the_classifier(tmp_path: Path) -> None:
     with Index(classifier=make_classifier(FACTS, bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
-    report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
+    report = partial(write_report, str(tmp_path / "s.db"), str(tmp_path / "page.html"))
     with pytest.raises(StoreError, match="classifier="):
-        report.write()
+        report()
     with pytest.raises(RecipeError, match="not of that classifier"):
-        replace(report, classifier=make_classifier(DATED, bias=1.0)).write()
-    assert len(replace(report, classifier=make_classifier(FACTS, bias=0.4)).write()) == 1
+        report(classifier=make_classifier(DATED, bias=1.0))
+    assert len(report(classifier=make_classifier(FACTS, bias=0.4))) == 1

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from neardup.cli import screen
 from neardup.cli.command import option, output_option, switch, with_options
 from neardup.cli.options import (
     CorpusClassifierOptions,
@@ -18,16 +19,6 @@ from neardup.cli.options import (
     RecipeOptions,
     ReportOptions,
     WindowOptions,
-)
-from neardup.cli.screen import (
-    announce_compilation,
-    check_nothing,
-    check_outputs,
-    print_corpus_notes,
-    print_rejected_records,
-    print_summary,
-    progress_bar,
-    written_files,
 )
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
@@ -46,12 +37,7 @@ _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU 
 class HourPrinter:
     """Prints the hours of a replay as they end, and keeps them for the page.
 
-    Parameters
-    ----------
-    stdout : file
-        The stream to print to: while a progress bar runs, ``sys.stdout`` is redirected to the terminal.
-    as_json : bool
-        Whether to print JSON lines.
+    While a progress bar runs, ``sys.stdout`` is redirected to the terminal, so the stream to print to is given.
     """
 
     def __init__(self, stdout: Any, *, as_json: bool) -> None:
@@ -126,7 +112,7 @@ def print_totals(
         f"{format_count(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
         f"{format_count(totals.duplicates, 'duplicate')}{share}"
     )
-    print_summary(heading, rows)
+    screen.print_summary(heading, rows)
 
 
 def _microseconds(nanoseconds: int, totals: ReplayTotals) -> str:
@@ -158,13 +144,11 @@ class ReplayReportOptions(ReportOptions):
             return None
         from neardup.pages.report import ReportLimits
 
-        options = self.page_options()
-        numbers: dict[str, Any] = {name: value for name, value in options.items() if name in ("families", "rows")}
         return {
             "output": self.report,
             "margin": margin or 0.0,
-            "limits": ReportLimits(**numbers),
-            "command": options["command"],
+            "limits": ReportLimits(families=self.report_families, rows=self.report_rows),
+            "command": screen.typed_command(),
         }
 
 
@@ -250,26 +234,26 @@ def replay(
         "--report": report_options.report,
         "--store": window_options.store,
     }
-    checks = {"-o": _check_table, "--originals": _check_table, "--store": check_nothing}
-    check_outputs(inputs, outputs, force=force, checks=checks)
+    checks = {"-o": _check_table, "--originals": _check_table, "--store": screen.check_nothing}
+    screen.check_outputs(inputs, outputs, force=force, checks=checks)
 
     from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, open_writer
     from neardup.features.reading import ignore_progress
 
-    with ExitStack() as stack, written_files() as written:
+    with ExitStack() as stack, screen.written_files() as written:
         if classifier is not None and classifier.vector.needs_times:
             time_column = time_column or classifier.time_column
         column = OrderColumn(time_column, "--time-column") if time_column else DETECTED_TIME_COLUMN
         corpus = stack.enter_context(read_options.open(inputs, order_column=column))
-        print_corpus_notes(corpus, recipe)
-        announce_compilation(
+        screen.print_corpus_notes(corpus, recipe)
+        screen.announce_compilation(
             None,
             "window.match_and_insert",
             "window.overlaps_with_records",
             *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
         )
         printer = HourPrinter(sys.stdout, as_json=as_json)
-        progress = stack.enter_context(progress_bar()) or ignore_progress
+        progress = stack.enter_context(screen.progress_bar()) or ignore_progress
         statistics = settings.statistics(corpus, progress)
         index = stack.enter_context(settings.index(statistics))
         clock = Clock()
@@ -310,7 +294,7 @@ def replay(
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
             written.append(str(report_options.report))
-    print_rejected_records(corpus)
+    screen.print_rejected_records(corpus)
     print_totals(
         run.totals,
         timeline,

@@ -167,17 +167,20 @@ def report(
 
     The store is only read, so a watcher can keep writing to it.
     """
+    from neardup.pages.page import check_drawing
     from neardup.pages.report import ReportLimits
-    from neardup.watch.report import StoreReport
 
-    store_report = StoreReport(
-        store=store,
-        output=output,
+    check_drawing(output)
+    from neardup.watch.report import write_report
+
+    flow = write_report(
+        store,
+        output,
         items=items,
         limits=ReportLimits(families=families, rows=rows),
         command=typed_command(),
         classifier=classifier_options.load(),
+        force=force,
     )
-    flow = store_report.write(force=force)
     reported, duplicates = len(flow) - flow.earlier_count, len(flow.duplicates)
     print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")

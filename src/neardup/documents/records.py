@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
-
-Integers = npt.NDArray[np.int64]
+from neardup.kernels import Bools, Integers
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -23,14 +21,11 @@ def is_text_type(kind: pa.DataType) -> bool:
     """Return whether a column of this type can hold texts."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
+    tests = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
     )
+    return any(test(kind) for test in tests)
 
 
 def is_id_type(kind: pa.DataType) -> bool:
@@ -176,10 +171,7 @@ def ids_from(array: Any) -> Any:
 def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
     """Return one schema for the rows of all: integers widen, and null gives way to any type.
 
-    Raises
-    ------
-    InputError
-        If a column has types that do not fit together; ``name`` says in what.
+    Raises ``InputError`` if a column has types that do not fit together; ``name`` says in what.
     """
     distinct: list[pa.Schema] = []
     for schema in schemas:
@@ -221,10 +213,7 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
 def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
     """Return the type in which order values of several types are compared.
 
-    Raises
-    ------
-    InputError
-        If the types have no common order.
+    Raises ``InputError`` if the types have no common order.
     """
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
@@ -257,7 +246,7 @@ _MAX_ENCODED = 1 << 20
 def repeated_ids(ids: Any) -> np.ndarray:
     """Return the positions of ids (int64 or large_string, without nulls) that occurred before, ascending."""
     ids = one_array(ids)
-    # Not to_numpy, which imports pandas where it is installed: a third of the time of a small run.
+    # Neither to_numpy nor pa.array, which import pandas where it is installed: a third of the time of a small run.
     if pa.types.is_integer(ids.type):
         codes = np.from_dlpack(ids)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
@@ -265,8 +254,11 @@ def repeated_ids(ids: Any) -> np.ndarray:
         suspects = _repeated_values(codes)
         firsts = np.unique(codes[suspects], return_index=True)[1]
         return np.delete(suspects, firsts)
-    suspects = _repeated_values(_hashes(ids)) if len(ids) > _MAX_ENCODED else np.arange(len(ids))
-    codes = np.from_dlpack(pc.dictionary_encode(ids.take(suspects)).indices)
+    suspects = np.arange(len(ids))
+    if len(ids) > _MAX_ENCODED:
+        suspects = _repeated_values(_hashes(ids))
+        ids = ids.take(suspects)
+    codes = np.from_dlpack(pc.dictionary_encode(ids).indices)
     # Codes count up as new values appear, so a code not above all before it is a repeat.
     maxima = np.maximum.accumulate(codes)
     repeats: np.ndarray = suspects[1:][codes[1:] <= maxima[:-1]]
@@ -296,22 +288,26 @@ def _hashes(strings: Any) -> np.ndarray:
     return marks[:, 0]
 
 
-NOT_JSON = "not valid JSON"
-NOT_AN_OBJECT = "not a JSON object"
-NO_TEXT = "no text"
-NOT_A_STRING = "text is not a string"
-NOT_UTF8 = "not valid UTF-8"
-NO_ID = "no id"
-BAD_ID = "id is neither a string nor a number"
-WRONG_FIELDS = "wrong number of fields"
-OPEN_QUOTE = "quote never closed"
-TOO_LONG = "longer than the largest document allowed"
-DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
-CUT_LINE = "last line is cut short"
-UNREADABLE_GROUP = "unreadable row group"
-UNREADABLE_FILE = "unreadable file"
+class Reason:
+    """Why a record is rejected."""
 
-TORN = frozenset({CUT_LINE, DAMAGED_COMPRESSION, UNREADABLE_FILE, UNREADABLE_GROUP})
+    NOT_JSON = "not valid JSON"
+    NOT_AN_OBJECT = "not a JSON object"
+    NO_TEXT = "no text"
+    NOT_A_STRING = "text is not a string"
+    NOT_UTF8 = "not valid UTF-8"
+    NO_ID = "no id"
+    BAD_ID = "id is neither a string nor a number"
+    WRONG_FIELDS = "wrong number of fields"
+    OPEN_QUOTE = "quote never closed"
+    TOO_LONG = "longer than the largest document allowed"
+    DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
+    CUT_LINE = "last line is cut short"
+    UNREADABLE_GROUP = "unreadable row group"
+    UNREADABLE_FILE = "unreadable file"
+
+
+TORN = frozenset({Reason.CUT_LINE, Reason.DAMAGED_COMPRESSION, Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP})
 """Reasons that concern a file and not one record: the rest of the file is unknown."""
 
 
@@ -387,7 +383,6 @@ class ColumnSource(Protocol):
 
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the input shows them."""
-        ...
 
 
 class Source(ColumnSource, Protocol):
@@ -401,19 +396,15 @@ class Source(ColumnSource, Protocol):
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the chosen columns, chunk by chunk."""
-        ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return a schema for all kept rows."""
-        ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""
-        ...
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, as raw as the format allows."""
-        ...
 
 
 def name_of_row(source: Source, row: int) -> str:
@@ -484,23 +475,23 @@ def _rejection_reasons(chunk: Chunk, binary: Any, options: ReadOptions) -> dict[
     reasons: dict[int, tuple[str, str]] = {}
     if binary.null_count:
         for item in _nulls(binary):
-            reasons[item] = (NO_TEXT, "")
+            reasons[item] = (Reason.NO_TEXT, "")
     if not pa.types.is_large_string(chunk.texts.type):
         for item in invalid_utf8(binary).tolist():
             fault = invalid_utf8_offset(binary[item].as_py())
-            reasons.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
+            reasons.setdefault(item, (Reason.NOT_UTF8, f"byte {fault} of the text"))
     if options.max_document is not None:
         lengths = lengths_of(binary)
         for item in np.flatnonzero(lengths > options.max_document).tolist():
             detail = f"{lengths[item]} bytes, {options.max_document} allowed"
-            reasons.setdefault(item, (TOO_LONG, detail))
+            reasons.setdefault(item, (Reason.TOO_LONG, detail))
     if chunk.ids is not None:
         if chunk.ids.null_count:
             for item in _nulls(chunk.ids):
-                reasons.setdefault(item, (NO_ID, ""))
+                reasons.setdefault(item, (Reason.NO_ID, ""))
         if pa.types.is_large_binary(chunk.ids.type):
             for item in invalid_utf8(chunk.ids).tolist():
-                reasons.setdefault(item, (NOT_UTF8, "in the id"))
+                reasons.setdefault(item, (Reason.NOT_UTF8, "in the id"))
     return reasons
 
 
@@ -584,7 +575,7 @@ class Names:
         """The number of documents of the input, which are the first ones."""
         return len(self.rows) - self.reference_count
 
-    def of_input(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+    def of_input(self, positions: Integers | Bools) -> pa.Array:
         """Return the names at positions or under a mask, all of the input."""
         if self.ids is None:
             return pa.array(self.rows[positions])
@@ -622,10 +613,7 @@ class Names:
     def position_of(self, name: Any) -> int:
         """Return the position of a document by its name; if both sides have the name, that of the input.
 
-        Raises
-        ------
-        UnknownDocument
-            If no document has the name.
+        Raises ``UnknownDocument`` if no document has the name.
         """
         if self.ids is None:
             rows = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)

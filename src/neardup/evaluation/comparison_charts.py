@@ -14,9 +14,7 @@ from neardup.evaluation.intervals import format_interval, format_value
 from neardup.pages.charts import FAINT_COLOUR, SHAPES, color_scale, finish_chart, hover_marks, tooltips
 from neardup.pages.html import Chart
 
-#: The lines of equal F1 in the precision-recall chart.
 _F1_LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
-#: The height of a chart in pixels.
 _HEIGHT = 330
 _FIGURES = ("precision", "recall", "f1")
 #: A system or a row of ``Comparison.to_dict``.
@@ -67,7 +65,6 @@ def _without_duplicates(points: Sequence[Json]) -> str:
 
 
 def _points(recipes: Sequence[Json]) -> Iterator[dict[str, Any]]:
-    """Yield a point for each recipe and threshold."""
     for recipe in recipes:
         for row in recipe["rows"]:
             point = {"recipe": recipe["name"], "scale": recipe["scale"], "threshold": row["threshold"]}
@@ -92,7 +89,6 @@ def _colored_chart(recipes: Sequence[Json]) -> alt.Chart:
 
 
 def _point_tooltips() -> list[alt.Tooltip]:
-    """Return the tooltips of a point."""
     figures = {f"{name} text": ("", "F1" if name == "f1" else name) for name in _FIGURES}
     counts = {name: (",", name) for name in ("returned", "correct")}
     return tooltips(recipe=("", "recipe"), threshold=("~g", "threshold"), **figures, **counts)
@@ -107,7 +103,6 @@ def _point_layers(chart: alt.Chart, recipes: Sequence[Json]) -> list[alt.Chart]:
 
 
 def _precision_recall(points: list[dict[str, Any]], recipes: Sequence[Json]) -> dict[str, Any]:
-    """Return the chart of precision by recall."""
     defined = [point for point in points if point["precision"] is not None]
     # Flush labels would move the outer ones inwards, too near to their neighbours.
     ends, axis = [_axis_start(defined, "recall"), 1], alt.Axis(format=".2~f")

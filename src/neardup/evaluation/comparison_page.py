@@ -6,22 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neardup.evaluation.intervals import MIN_GROUPS, format_interval, format_value
-from neardup.pages.html import (
-    Html,
-    closing,
-    command,
-    escape,
-    facts,
-    figures,
-    join_html,
-    legend,
-    notes,
-    opening,
-    section,
-    table,
-    tiles,
-    to_html,
-)
+from neardup.pages import html
+from neardup.pages.html import Html, escape
 from neardup.pages.numbers import format_count
 from neardup.pages.page import check_drawing, page
 
@@ -39,32 +25,32 @@ def comparison_page(content: Json, *, command_line: str = "") -> str:
     charts = list(build_charts(recipes))
     own = ", classifiers also at their own" if any(map(_own_threshold_rows, recipes)) else ""
     body = [
-        opening("Recipes compared", _data_line(content)),
-        tiles(_tile_rows(content)),
-        notes(content["warnings"], title="Before you trust the figures"),
+        html.opening("Recipes compared", _data_line(content)),
+        html.tiles(_tile_rows(content)),
+        html.notes(content["warnings"], title="Before you trust the figures"),
         Html(f"<p>{_verdict(content)}</p>"),
-        section("best", f"Each recipe at its best threshold{own}", _best_table(content)),
-        section(
+        html.section("best", f"Each recipe at its best threshold{own}", _best_table(content)),
+        html.section(
             "curves",
             "Curves",
-            legend([one["name"] for one in recipes], COLOURS, shapes=SHAPES, label="Show one recipe"),
-            figures(charts),
+            html.legend([one["name"] for one in recipes], COLOURS, shapes=SHAPES, label="Show one recipe"),
+            html.figures(charts),
         ),
-        section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
-        section("reading", "How to read this", _glossary(content)),
+        html.section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
+        html.section("reading", "How to read this", _glossary(content)),
         _provenance_section(recipes, command_line),
-        closing(f"neardup {content['version']}"),
+        html.closing(f"neardup {content['version']}"),
     ]
     return page("Recipes compared - neardup", "\n".join(body), charts)
 
 
 def _provenance_section(recipes: Sequence[Json], command_line: str) -> Html:
-    commands = [Html("<h3>Command</h3>"), command(command_line)] if command_line else []
+    commands = [Html("<h3>Command</h3>"), html.command(command_line)] if command_line else []
     rows = {
-        recipe["name"]: join_html(filter(None, [recipe["description"], _fingerprints(recipe)]), Html("<br>"))
+        recipe["name"]: html.join_html(filter(None, [recipe["description"], _fingerprints(recipe)]), Html("<br>"))
         for recipe in recipes
     }
-    return section("made", "How this was made", *commands, Html("<h3>Recipes</h3>"), facts(rows))
+    return html.section("made", "How this was made", *commands, Html("<h3>Recipes</h3>"), html.facts(rows))
 
 
 def _fingerprints(recipe: Json) -> str:
@@ -168,7 +154,7 @@ def _best_table(content: Json) -> Html:
             if leading and recipe["name"] == content["best"]:
                 best.add(len(rows))
             rows.append(cells)
-    return table(head, rows, highlighted=best)
+    return html.table(head, rows, highlighted=best)
 
 
 def _format_ms(time: float) -> str:
@@ -193,13 +179,13 @@ def _full_table(recipes: Sequence[Json], *, accuracy: bool) -> Html:
             if row["threshold"] == recipe["best"]["threshold"]:
                 best.add(len(rows))
             rows.append([recipe["name"], *_cells(recipe, row, counts, accuracy=accuracy)])
-    return table(head, rows, highlighted=best, tall=True)
+    return html.table(head, rows, highlighted=best, tall=True)
 
 
 def _cells(recipe: Json, row: Json, counts: Sequence[str], *, accuracy: bool) -> list[object]:
     own = Html("<br><small>its own</small>") if row["own"] else ""
     names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
-    threshold = Html(f"{to_html(_threshold(recipe, row))}{own}")
+    threshold = Html(f"{html.to_html(_threshold(recipe, row))}{own}")
     return [threshold, *(_with_interval(row[name]) for name in names), *(row[name] for name in counts)]
 
 
@@ -233,7 +219,7 @@ def _glossary(content: Json) -> Html:
         del meanings["a classifier"]
     if content["complete"]:
         del meanings["accuracy"]
-    return facts(meanings)
+    return html.facts(meanings)
 
 
 def _with_interval(figure: Json) -> Html:

@@ -13,15 +13,13 @@ import numpy.typing as npt
 
 from neardup.kernels import Floats, Integers
 
-#: The share of the bootstrap draws inside an interval.
+#: The share of the bootstrap draws inside an interval, and half its width in standard errors.
 CONFIDENCE = 0.95
-#: Half the width of an interval with this confidence, in standard errors.
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 #: The probability that the truth lies beyond one end of an interval.
 _TAIL = (1 - CONFIDENCE) / 2
-#: Bootstrap draws.
+#: Bootstrap draws, and counts that are drawn at a time, which bounds the memory.
 RESAMPLES = 2000
-#: Counts that are drawn at a time, which bounds the memory.
 _CELLS_PER_STEP = 1 << 22
 #: The labels cannot distinguish two recipes that differ in fewer groups.
 MIN_GROUPS = 6
@@ -68,18 +66,10 @@ def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def bootstrap_sums(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
-    """Return the sums of counts over draws of groups with replacement: float64[count, r].
+    """Return the sums of counts over ``count`` draws of ``groups`` groups with replacement: float64[count, r].
 
-    Parameters
-    ----------
-    kinds : int64[r, k]
-        The r counts of a group of each kind.
-    shares : float64[k] or float64[k + 1]
-        The share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
-    groups : int
-        The number of groups, and of groups in each draw.
-    count, seed : int
-        The number of draws, and their random seed.
+    ``kinds`` (int64[r, k]) has the r counts of a group of each kind, ``shares`` (float64[k] or float64[k + 1]) the
+    share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
     """
     random = np.random.default_rng(seed)
     sums = np.empty((count, len(kinds)))
@@ -101,9 +91,7 @@ class StratumCounts(NamedTuple):
     """Counts of a stratum."""
 
     pairs: int
-    #: The number of pairs that were drawn at random and judged.
     judged: int
-    #: The number of duplicates among the judged pairs.
     duplicates: int
 
 

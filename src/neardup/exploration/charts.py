@@ -9,6 +9,7 @@ import altair as alt
 
 from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
+from neardup.pages import html
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
@@ -28,7 +29,7 @@ from neardup.pages.charts import (
     threshold_rule,
     tooltips,
 )
-from neardup.pages.html import Chart, Html, bar, table
+from neardup.pages.html import Chart, Html
 from neardup.pages.numbers import format_count, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -92,12 +93,10 @@ def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice,
 
 
 def _any_shared(views: Sequence[View]) -> bool:
-    """Return whether any two documents of the sample share a feature of any view."""
     return any(any(view.counts) for view in views)
 
 
 def _highest_step(views: Sequence[View]) -> int:
-    """Return the largest number of pairs in a step of the histograms."""
     return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
 
 
@@ -185,7 +184,7 @@ def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
     head = ["similarity above, up to", *(view.name for view in views)]
-    return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
+    return html.table(head, rows, caption="Pairs of the sample by similarity", tall=True)
 
 
 def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
@@ -196,7 +195,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
-    return table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
+    return html.table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
 
 
 _CHART_HEIGHT = 240
@@ -204,42 +203,43 @@ _CHART_HEIGHT = 240
 _FEW_BINS = 8
 
 
-def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of pairs of the corpus by threshold."""
-    rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
-    most = max((point.pairs for point in curve.points if point.pairs), default=0)
-    description = (
-        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}"
-    )
-    return Chart(
+def threshold_charts(curve: Curve, advice: Advice) -> list[Chart]:
+    """Return the charts of pairs and of dropped documents of the corpus by threshold."""
+    most_pairs = max((point.pairs or 0 for point in curve.points), default=0)
+    most_dropped = max(point.dropped for point in curve.points)
+    pairs = Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
         "The axis of pairs is logarithmic.",
-        description,
+        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}",
         _threshold_plot(
-            rows, log_count_axis("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve
+            [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs],
+            log_count_axis("number", "matching pairs", most=most_pairs),
+            "matching pairs",
+            COLOURS[0],
+            advice,
+            curve,
         ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if rows else "no two documents match at any of these thresholds",
+        "" if most_pairs else "no two documents match at any of these thresholds",
     )
-
-
-def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of dropped documents of the corpus by threshold."""
-    rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
-    most = max(point.dropped for point in curve.points)
-    y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
-    figures = _end_figures(curve.points, "dropped")
-    description = f"Documents that each threshold would drop{figures}, of {curve.documents:,}"
-    return Chart(
+    dropped = Chart(
         "dropped-by-threshold",
         "Dropped documents",
         f"Of {format_count(curve.documents, 'document')}, including exact copies.",
-        description,
-        _threshold_plot(rows, y, "dropped documents", COLOURS[1], advice, curve),
+        f"Documents that each threshold would drop{_end_figures(curve.points, 'dropped')}, of {curve.documents:,}",
+        _threshold_plot(
+            [{"threshold": point.threshold, "number": point.dropped} for point in curve.points],
+            alt.Y("number:Q", title="dropped documents", axis=count_axis(most_dropped), scale=alt.Scale(zero=True)),
+            "dropped documents",
+            COLOURS[1],
+            advice,
+            curve,
+        ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if most else "no threshold would drop a document",
+        "" if most_dropped else "no threshold would drop a document",
     )
+    return [pairs, dropped]
 
 
 def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
@@ -257,11 +257,11 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
     best = {at for at, point in enumerate(points) if point.threshold == advice.threshold}
-    return table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
+    return html.table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
 
 
 def _share_bar(point: Point, curve: Curve) -> Html:
-    return bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
+    return html.bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
 
 
 def _threshold_plot(
@@ -275,7 +275,6 @@ def _threshold_plot(
 
 
 def _end_figures(points: Sequence[Point], name: str) -> str:
-    """Return the figures at the lowest and highest thresholds."""
     if not points:
         return ""
     ends = [f"{getattr(point, name):,} at {point.threshold:g}" for point in (points[0], points[-1])]
@@ -288,7 +287,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     has_few_bins = len(lengths.edges) <= _FEW_BINS
     ticks = list(lengths.edges) if has_few_bins else decade_ticks(lengths.edges[0], lengths.edges[-1])
-    axis = log_axis(format=",d" if has_few_bins else "~s", values=ticks)
+    axis = log_axis(ticks, format=",d" if has_few_bins else "~s")
     scale = alt.Scale(type="log", nice=False)
     plot = histogram(
         [row for row in rows if row["documents"]],
@@ -296,7 +295,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
-    data_table = table(
+    data_table = html.table(
         ["words from", "below", "documents"],
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
         caption="Documents by their length in words",

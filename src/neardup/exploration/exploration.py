@@ -18,7 +18,7 @@ from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families
+from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families, select_pairs
 from neardup.exploration.messages import advised_view, explain_incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
 #: Pairs from this hundredth on, below the lowest cutoff, are kept; and at most this many of a view.
 _LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
-#: The name of recipes of n-grams.
 _RECIPE_NAME = "explored"
 
 
@@ -76,14 +75,7 @@ class Exploration(Observations):
         return exploration_page(self)
 
     def write(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page, or JSON where the name ends with .json.
-
-        Parameters
-        ----------
-        path : path
-            The file to write.
-        force : bool
-            Whether an existing file may be replaced.
+        """Write the page, or JSON where the name ends with .json; ``force`` allows to replace an existing file.
 
         Raises
         ------
@@ -91,10 +83,8 @@ class Exploration(Observations):
             If the file exists or cannot be written, or the packages that draw are not installed.
         """
         check_place(fspath(path), self.inputs, force)
-        if fspath(path).endswith(".json"):
-            text = json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n"
-        else:
-            text = self.to_html()
+        is_json = fspath(path).endswith(".json")
+        text = json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n" if is_json else self.to_html()
         wholefile.write_file(path, text.encode("utf-8", "replace"))
 
     def plot_similarity(self, views: Sequence[str] = ()) -> Plot:
@@ -117,7 +107,6 @@ class Exploration(Observations):
         return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
-        """Return the notebook cell: the advice, and pairs per million above each cutoff."""
         from neardup.exploration.notebook import notebook_cell
 
         return notebook_cell(self)
@@ -151,8 +140,7 @@ def _matching_pairs(pairs: PairArrays, advice: Advice, findings: Findings | None
     if findings is not None:
         dropped = np.flatnonzero(findings.dropped_mask)
         return PairArrays(findings.keepers.keeper[dropped], dropped, findings.keepers.similarity[dropped])
-    close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
-    return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
+    return select_pairs(pairs, pairs.similarity >= similarity_at(advice.measure, advice.threshold))
 
 
 def idf_recipe(recipe: Recipe) -> Recipe | None:
@@ -171,16 +159,14 @@ def idf_recipe(recipe: Recipe) -> Recipe | None:
 
 
 class _CorpusResult(NamedTuple):
-    """The curve of the whole corpus, the findings at the advised threshold, and all pairs at the lowest."""
-
     curve: Curve | None = None
+    #: At the advised threshold.
     findings: Findings | None = None
+    #: All at the lowest threshold.
     pairs: Pairs | None = None
 
 
 class _Run:
-    """An exploration in progress."""
-
     def __init__(
         self, corpus: Corpus, options: ExplorationOptions, threads: int, memory: int | None, report: Progress
     ) -> None:
@@ -192,7 +178,6 @@ class _Run:
         self._close_by_recipe: dict[Recipe, PairArrays] = {}
 
     def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
-        """Run all stages."""
         options = self._options
         recipes = self._recipes()
         sample, survey = self._draw_sample()
@@ -269,7 +254,6 @@ class _Run:
         return [Recipe(name=_RECIPE_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
 
     def _recipes(self) -> list[Recipe]:
-        """Return the recipes to compare: word n-grams, q-grams, then the named recipes."""
         options = self._options
         recipes = [*self._gram_recipes("words", options.lengths), *self._gram_recipes("qgrams", options.qgrams)]
         for named_recipe in options.recipes:

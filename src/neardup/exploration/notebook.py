@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from neardup.exploration import messages
 from neardup.exploration.views import CUTOFFS, per_million
-from neardup.pages.html import Html, escape, table
+from neardup.pages import html
+from neardup.pages.html import Html, escape
 from neardup.pages.numbers import format_short, sparkline
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def notebook_cell(exploration: Observations) -> str:
         f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
         f"<p>{advice_html}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{table(head, rows, text_columns=2)}{command_line}</div>"
+        f"{html.table(head, rows, text_columns=2)}{command_line}</div>"
     )

@@ -29,7 +29,6 @@ from neardup.kernels import Integers
 from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
-#: The limits of the rule above.
 _FEWEST_TEXTS, _CONSTANT_SHARE, _OPEN_SHARE = 4, 0.5, 0.1
 _FILLED_SHARE, _MOST_FILLER_WORDS, _FEWEST_DISTINCT, _SAME_SHARE, _COMMON_WORD_SHARE = 0.75, 12, 4, 1 / 3, 0.5
 #: A text that lacks more than this share of all others' words is left out, as long as three in four remain.
@@ -62,9 +61,8 @@ class Template:
     compared: int
     #: Some of its documents; the first one's text is that of ``pieces``.
     ids: tuple[str, ...]
-    #: Words that all compared documents have, in the same order.
+    #: Words that all compared documents have, in the same order; and their share of a document's words, in the mean.
     constant: int
-    #: ``constant`` of the words of a compared document, in the mean.
     share: float
     #: One document's text with its slots: a text and -1, or what it fills in and the slot's place in ``slots``. Put
     #: together, they are its text.
@@ -75,15 +73,12 @@ class Template:
 
 
 class Pattern(NamedTuple):
-    """The constant words and slots of some texts."""
+    """The constant words and slots of some texts, as in ``Template``."""
 
     #: Indices of the texts that fit the pattern; the first text always does.
     members: tuple[int, ...]
-    #: The number of words that these have in the same order.
     constant: int
-    #: ``constant`` of their words, in the mean.
     share: float
-    #: As in ``Template``, of the first text.
     pieces: tuple[tuple[str, int], ...]
     slots: tuple[Slot, ...]
 
@@ -169,7 +164,6 @@ def _select_members(matches: Integers) -> list[int]:
 
 
 def _text_between(text: str, words: Sequence[Token], before: int, after: int) -> str:
-    """Return the text between two words as written."""
     return text[words[before + 1].start : words[after - 1].end] if after > before + 1 else ""
 
 
@@ -182,7 +176,6 @@ def _build_slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> S
 
 
 def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether the documents fill a slot with different words."""
     if sum(map(bool, fillers)) < _FILLED_SHARE * len(fillers) or median(map(len, fillers)) > _MOST_FILLER_WORDS:
         return False
     bare_fillers = [frozenset(map(_strip_accents, words)) for words in fillers]
@@ -194,14 +187,12 @@ def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
 
 @cache
 def _strip_accents(word: str) -> str:
-    """Return a word without accents and vowel signs."""
     return "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
 
 
 def _split_pieces(
     text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]
 ) -> tuple[tuple[str, int], ...]:
-    """Split a text into constant pieces and fillers of slots, in order."""
     number = {slot: at for at, slot in enumerate(filled)}
     cuts: list[tuple[int, int, int]] = []
     for slot, (before, after) in enumerate(pairwise(places.tolist())):

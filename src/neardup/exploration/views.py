@@ -152,12 +152,11 @@ class AllPairs(NamedTuple):
 def all_pairs(
     vectors: Vectors, measure: str, *, unit: int = 1, least: int = NO_CLOSE_PAIRS, threads: int = 1
 ) -> AllPairs:
-    """Compare all pairs of documents, exactly.
+    """Compare all pairs of documents, exactly; one without features shares nothing with any other.
 
-    For ``hamming`` a document has one 64-bit value or none. A document without features shares nothing with any other.
-    A distance counts as the similarity that stands for it (``neardup.recipe.measures``); ``unit`` is the value of o, a
-    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects
-    none. Raises ``NeardupError`` if the weights of a document are too large.
+    For ``hamming`` a document has one 64-bit value or none. A distance counts as the similarity that stands for it
+    (``neardup.recipe.measures``); ``unit`` is the value of o, a and b that stands for 1. ``close`` collects pairs of at
+    least ``least`` hundredths, 24 bytes each; 101 collects none.
     """
     formula, rows, totals = _prepare_rows(vectors, measure)
     count = len(totals)
@@ -202,15 +201,9 @@ def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tupl
 def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:
     places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
     distinct = number_features(features, empty_table(len(features)), places, lengths)
-    feature_count, weight_count = len(features), len(weights)
-    postings = EarlierPostings(
-        np.empty(len(heads), np.int64),
-        np.empty(feature_count, np.int64),
-        np.empty(feature_count, np.int64),
-        np.empty(weight_count, np.int64),
-        np.empty(feature_count, np.int32),
-        np.empty(weight_count, np.int64),
-    )
+    sizes = len(heads), len(features), len(features), len(weights), len(features), len(weights)
+    kinds = (np.int64,) * 4 + (np.int32, np.int64)
+    postings = EarlierPostings(*map(np.empty, sizes, kinds))
     fill_earlier_postings(heads, places, lengths[:distinct], weights, postings)
     return postings
 
@@ -223,14 +216,6 @@ def _pair_arrays(rows: Integers, totals: Integers, measure: str, unit: int) -> P
     return PairArrays(left, right, similarities(measure, counts, unit))
 
 
-class _FeatureCounts(NamedTuple):
-    """The number of documents of a batch, their largest sum of squared counts, and their distinct features."""
-
-    documents: int
-    heaviest: int
-    features: Words
-
-
 def count_frequencies(
     corpus: Corpus,
     recipe: Recipe,
@@ -239,10 +224,9 @@ def count_frequencies(
     threads: int = 1,
     report: Progress | None = None,
 ) -> Statistics:
-    """Count in how many documents of a corpus each feature of some texts occurs.
+    """Count in how many documents of a corpus, which is read once, each feature of some texts occurs.
 
-    The frequencies equal those of ``features.reading.gather_statistics``, but only the features of these texts take
-    memory. The corpus is read once. If the recipe has ``content``, the texts are already extracted contents.
+    This equals ``features.reading.gather_statistics``, but only the features of these texts take memory.
     """
     if recipe.signature.startswith("sketch"):
         # The prime of a sketch depends on the number of all features.
@@ -256,19 +240,19 @@ def count_frequencies(
     for part in map_in_order(
         partial(_count_features, Extractor(plain, None, form)), pieces(corpus, "count", report), threads
     ):
-        count_numbered(part.features, table, df)
-        documents += part.documents
-        heaviest = max(heaviest, part.heaviest)
+        count_numbered(part[0], table, df)
+        documents += part[1]
+        heaviest = max(heaviest, part[2])
     repeated = df > 1
     return Statistics(documents, len(sample_features), heaviest, sample_features[repeated], df[repeated])
 
 
-def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> _FeatureCounts:
+def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[Words, int, int]:
+    """Return the distinct features of documents, their number, and their largest sum of squared counts."""
     block = extractor(texts)
-    return _FeatureCounts(len(texts), largest_square_sum(block), block.features)
+    return block.features, len(texts), largest_square_sum(block)
 
 
-#: Texts per task of a thread.
 _TEXTS_PER_TASK = 128
 _GRAM_KINDS = ("words", "qgrams")
 
@@ -313,10 +297,9 @@ def build_view(
     least: int = NO_CLOSE_PAIRS,
     threads: int = 1,
 ) -> tuple[View, PairArrays]:
-    """Compare all pairs of texts by a recipe, without its threshold, second step and search.
+    """Return the view of texts by a recipe, and its pairs of at least ``least`` hundredths; 101 returns no pairs.
 
-    Without ``name`` the view is named after its features and has an n. Return the view and its pairs of at least
-    ``least`` hundredths, by positions of the texts; 101 returns no pairs.
+    Without ``name`` the view is named after its features and has an n.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)

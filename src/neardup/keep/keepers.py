@@ -1,8 +1,9 @@
-"""Keepers and families: which documents are kept, and which ones belong together.
+"""Which documents are kept, which keeper a dropped one names, and which documents belong together as families.
 
 Documents are visited in keep order; one is kept unless it matches a kept one. So each dropped document is in a
 matching pair with a kept one, no two kept ones match, nothing chains, and the result is unique: the
-lexicographically first maximal independent set of the graph of pairs.
+lexicographically first maximal independent set of the graph of pairs. Of several kept documents that a dropped one
+matches, it names the most similar; ties go to the first in keep order.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import assign_keepers, connect_components, select_kept
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Graph(NamedTuple):

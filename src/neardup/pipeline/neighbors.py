@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +13,7 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, ignore_progress
+from neardup.kernels import Integers
 from neardup.pipeline.pipeline import thread_count
 from neardup.pipeline.query import (
     Table,
@@ -26,8 +26,6 @@ from neardup.pipeline.query import (
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import NearestDocuments, nearest
-
-Integers = npt.NDArray[np.int64]
 
 
 class Neighbor(NamedTuple):
@@ -102,10 +100,8 @@ def find_neighbors(
 
     Parameters
     ----------
-    corpus : Corpus
-        The documents.
     recipe : Recipe
-        Its steps up to ``measure``; threshold and second step are ignored.
+        Its steps up to ``measure`` count.
     k : int
         Number of neighbors. Only documents that share a feature are neighbors (with ``hamming`` all are); of equally
         similar ones the first. Raising it takes longer.
@@ -150,10 +146,7 @@ def find_neighbors(
 def _positions(names: Names, ids: list[str]) -> Integers:
     """Return the positions of ids, compared as text, each once.
 
-    Raises
-    ------
-    UnknownDocument
-        If there is no such document.
+    Raises ``UnknownDocument`` if there is no such document.
     """
     all_ids = pc.cast(names.of_input(np.arange(len(names))), pa.large_string())
     places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.keep.order import Preference, keep_order
+from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.result import Result, Run
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
@@ -49,16 +50,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorpusFeatures:
-    """A corpus after reading: ids, features and keep order of its documents.
+    """A corpus after reading: names, features and keep order of its documents.
 
     Attributes
     ----------
-    names : Names
-        Ids or row numbers.
     store : FeatureStore
         The features; the caller closes the store.
-    statistics : Statistics or None
-        Statistics of the collection, if the recipe needs them.
     present : bool[n]
         False for reference documents, which are neither kept nor dropped.
     keep_order : int64[n]
@@ -72,13 +69,13 @@ class CorpusFeatures:
     names: Names
     store: FeatureStore
     statistics: Statistics | None
-    present: np.ndarray[Any, np.dtype[np.bool_]]
-    keep_order: np.ndarray[Any, np.dtype[np.int64]]
+    present: Bools
+    keep_order: Integers
     without_keep_value: int
-    groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    groups: Integers | None = None
 
     @property
-    def text_digests(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def text_digests(self) -> Words:
         """Digests that are equal for equal texts of one group: uint64[n, 2]."""
         digests = self.store.text_digests
         return digests if self.groups is None else digests ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
@@ -104,23 +101,17 @@ def collect_features(
 ) -> CorpusFeatures:
     """Read a corpus and make its features.
 
+    The corpus is read once, or twice for recipes with ``needs_statistics``, and its reference with it; ``within`` and
+    ``prefer`` cause one more pass each. Of the recipe, the steps up to ``signature`` count, and ``keep``. The clock
+    records the stages "count" and "read and features". The other parameters are those of ``run``.
+
     Parameters
     ----------
-    corpus : Corpus
-        Read once, or twice for recipes with ``needs_statistics``; its reference is read with it.
-    recipe : Recipe
-        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` measure the compared text.
-    threads, memory, report
-        As in ``run``.
-    clock : Clock, optional
-        Records the stages "count" and "read and features".
     recompute : bool
         Whether to recompute features that do not fit into memory: the store is then a ``BoundedStore``, which reads
         the corpus again during the search.
     single_use : bool
         Whether there is only one search for pairs.
-    within, prefer
-        As in ``run``; each causes one more pass over the corpus.
     """
     threads, memory = thread_count(threads), _check_memory(memory)
     clock = clock or Clock()
@@ -197,8 +188,6 @@ def run(
     corpus : Corpus
         From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is used.
         If it has a reference, its documents are also compared with the reference documents, which are all kept.
-    recipe : Recipe
-        The recipe.
     pairs_per_document : float or None
         If more pairs of distinct texts match than this number times the documents (and more than a million), only the
         pairs of dropped with kept documents are found. This changes no verdict, only which pairs and families are
@@ -210,7 +199,7 @@ def run(
     prefer : Preference, optional
         A preference that precedes the recipe's ``keep``.
     classifier : Classifier, optional
-        The classifier, if ``recipe`` is the recipe of one.
+        The classifier whose recipe ``recipe`` is.
     threads, memory, within, encoder, progress
         As in ``neardup.dedup``.
 
@@ -322,10 +311,7 @@ def _check_before_reading(
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: for None, one per processor.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a whole number of at least 1.
+    Raises ``RecipeError`` if it is not a whole number of at least 1.
     """
     if threads is None:
         return default_threads()
@@ -364,9 +350,7 @@ def _finder(
     return replace(finder, embeddings=embeddings, representative=representative)
 
 
-def load_texts(
-    corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int
-) -> Sequence[str]:
+def load_texts(corpus: Corpus, recipe: Recipe, rows: Integers, threads: int) -> Sequence[str]:
     """Return the compared texts of raw rows: the text column, or the main content of pages."""
     return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
@@ -374,7 +358,7 @@ def load_texts(
 def load_records(
     corpus: Corpus,
     recipe: Recipe,
-    rows: np.ndarray[Any, np.dtype[np.int64]],
+    rows: Integers,
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:

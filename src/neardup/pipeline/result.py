@@ -18,10 +18,9 @@ from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
-from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
-from neardup.kernels import Bools
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
@@ -40,39 +39,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Run:
-    """A run up to its matching pairs.
-
-    Attributes
-    ----------
-    corpus : Corpus
-        The input, read once and still open.
-    recipe : Recipe
-        The recipe.
-    documents : Documents
-        The documents that were read.
-    matches : Matches
-        The matching pairs of representatives.
-    details : dict
-        What the engine adds to the summary.
-    clock : Clock
-        The costs of the stages.
-    statistics : Statistics or None
-        Statistics of the collection, if the recipe needs them.
-    encoder, classifier
-        Those of the run, if it has them.
-    margin : Margin or None
-        The pairs beyond the threshold, if they were searched for.
-    """
+    """A run up to its matching pairs; the corpus is still open."""
 
     corpus: Corpus
     recipe: Recipe
     documents: Documents
     matches: Matches
+    #: What the engine adds to the summary.
     details: dict[str, Any]
     clock: Clock
     statistics: Statistics | None = None
     encoder: Encoder | None = None
     classifier: Classifier | None = None
+    #: The pairs beyond the threshold, if they were searched for.
     margin: Margin | None = None
 
 
@@ -230,11 +209,7 @@ class Result:
         return mask
 
     def write(
-        self,
-        output: str | PathLike[str],
-        *,
-        force: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, output: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> None:
         """Write the kept documents, with all columns.
 

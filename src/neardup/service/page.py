@@ -58,7 +58,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
         section("calls", "Calls", facts(calls)),
         closing("Programs read the same from /openapi.json."),
     ]
-    return page("Calls - neardup", join_html(body), {}, styles=["service.css"])
+    return page("Calls - neardup", join_html(body), styles=["service.css"])
 
 
 @cache

@@ -26,7 +26,7 @@ from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Report, ReportContext, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -183,16 +183,10 @@ class ReplayReport:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.relaxed_threshold, _EARLIER_DOCUMENTS)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
-        context = ReportContext(
+        frame = Report(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
             inputs=self._corpus.inputs,
-            recipe=settings.recipe,
-            criterion=criterion_of(settings.recipe, settings.classifier),
-            has_sweep=has_threshold(settings.recipe)
-            and (settings.classifier is None or isfinite(settings.classifier.cut)),
-            window=settings.window,
-            everything=settings.against == "everything",
             missing_text="This item was in the store before the corpus; its text is not available.",
             rejected=sorted(self._corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=clock.stages,
@@ -201,10 +195,21 @@ class ReplayReport:
         sources = ReportSources(
             documents=self._documents, leads=self._leads, evidence=self._evidence, matching_pairs=self._matching_pairs
         )
-        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
+        return build_report(
+            frame,
+            flow,
+            sources,
+            self._page["limits"],
+            recipe=settings.recipe,
+            criterion=criterion_of(settings.recipe, settings.classifier),
+            has_sweep=has_threshold(settings.recipe)
+            and (settings.classifier is None or isfinite(settings.classifier.cut)),
+            known=relaxed_pairs,
+            window=settings.window,
+            everything=settings.against == "everything",
+        )
 
     def _flow(self) -> Verdicts:
-        """Return the verdicts on all arrived documents as a table."""
         timeline, verdicts = self._timeline, list(self._duplicates.values())
         names = self._reader.names.of_input(timeline.order).cast(pa.large_string())
         arrived = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
@@ -225,7 +230,6 @@ class ReplayReport:
         )
 
     def _positions(self, places: Sequence[int] | Integers) -> Integers:
-        """Return the positions in the corpus of arrived documents."""
         return self._timeline.order[np.array(places, np.int64) - self._earlier_count]
 
     def _documents(self, places: Sequence[int]) -> dict[int, ShownDocument]:
@@ -292,13 +296,12 @@ def replay_page(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapp
 
 
 def _time_chart(hours: Rows, remark: str) -> Chart:
-    """Return the chart of processor time by hour of the flow: median, and range up to p99."""
     # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
     low = 10.0 ** floor(log10(min(row["cpu_us_median"] for row in rows)))
     high = max(10.0 ** ceil(log10(max(row["cpu_us_p99"] for row in rows))), 10 * low)
-    axis, scale = log_axis(format=",~g", values=decade_ticks(low, high)), alt.Scale(type="log", domain=[low, high])
+    axis, scale = log_axis(decade_ticks(low, high), format=",~g"), alt.Scale(type="log", domain=[low, high])
     y = alt.Y("cpu_us_median:Q", scale=scale, title="µs per item", axis=axis)
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
@@ -347,7 +350,6 @@ def _hour_tooltips() -> list[alt.Tooltip]:
 
 
 def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row that a chart needs."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 

@@ -49,10 +49,7 @@ def stamp_at(path: str) -> Stamp | None:
 
 
 def origin_of(path: str, stamp: Stamp) -> str:
-    """Return the key of a file in the store: its path below the inbox, and its stamp.
-
-    It is ASCII, whatever bytes the path contains.
-    """
+    """Return the key of a file in the store: its path below the inbox, and its stamp, in ASCII."""
     return json.dumps([path, *stamp])
 
 
@@ -78,16 +75,14 @@ def open_file(path: str) -> int:
 
 
 class SettledFile(NamedTuple):
-    """A file to take: its path below the inbox, and its stamp when it had settled."""
+    """A file to take."""
 
-    path: str
-    stamp: Stamp
+    path: str  #: below the inbox
+    stamp: Stamp  #: when it had settled
 
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """The state of a file."""
-
     stamp: Stamp  #: as last seen
     first_seen: float  #: when this stamp was first seen, by a clock that never jumps
     #: When it may be taken; None while it is being judged, or if it stays in the inbox.
@@ -142,12 +137,9 @@ class Inbox:
                 continue
             except OSError as error:
                 found.failed.append((folder, error))
+        unread = tuple(os.path.join(path, "") for path, _ in found.failed)
         for path, file in self._files.items():
-            if (
-                file.due is None
-                and path not in found.files
-                and any(_is_below(path, folder) for folder, _ in found.failed)
-            ):
+            if file.due is None and path not in found.files and f"{path}{os.sep}".startswith(unread):
                 found.files[path] = file
         self._files = found.files
         # All files of one scan get the same age, so that they settle together and are taken in their order.
@@ -175,14 +167,11 @@ class Inbox:
             elif not stat.S_ISREG(status.st_mode):
                 found.links += 1
             else:
-                self._record_file(path, file_stamp(status), found)
-
-    def _record_file(self, path: str, stamp: Stamp, found: Scan) -> None:
-        file = self._files.get(path)
-        if file is None or file.stamp != stamp:
-            file = _File(stamp, 0.0, None)
-            found.new.append((path, file))
-        found.files[path] = file
+                file, stamp = self._files.get(path), file_stamp(status)
+                if file is None or file.stamp != stamp:
+                    file = _File(stamp, 0.0, None)
+                    found.new.append((path, file))
+                found.files[path] = file
 
     def _schedule(self, path: str, file: _File, due: float) -> None:
         file.due = due
@@ -242,10 +231,6 @@ class Inbox:
     def forget_file(self, path: str) -> None:
         """Forget a file that is no longer there."""
         self._files.pop(path, None)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + os.sep)
 
 
 @contextmanager

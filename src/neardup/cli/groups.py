@@ -1,20 +1,16 @@
-"""``neardup index``: build, grow and check an index on disk."""
+"""``neardup index``: build, grow and check an index on disk; ``neardup recipe``: list, show, check and cite recipes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from neardup.cli import screen
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
-from neardup.cli.screen import (
-    check_outputs,
-    print_json,
-    print_message,
-    print_summary,
-    progress_bar,
-    reading_progress,
-)
 from neardup.pages.numbers import format_count, format_size
+from neardup.recipe.named import load_recipe, names, recipe_sources
 
 if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
@@ -22,11 +18,11 @@ if TYPE_CHECKING:
 #: The kernels of a writer.
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
-app = command_group()
+index_group, recipe_group = command_group(), command_group()
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
-@subcommand(app)
+@subcommand(index_group)
 def build(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -40,7 +36,7 @@ def build(
     Its recipe is fixed: new documents are compared by it.
     """
     recipe = recipe_options.resolve()
-    check_outputs(inputs, {"--quarantine": read_options.quarantine})
+    screen.check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import build as build_index
     from neardup.index.index import check_new_path
@@ -48,17 +44,20 @@ def build(
 
     check_recipe(recipe)
     check_new_path(output)
-    with read_options.open(inputs) as corpus, reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress:
+    with (
+        read_options.open(inputs) as corpus,
+        screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress,
+    ):
         built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
     _print_index(built_index, as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def add(
     index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Add documents, even if they match others in the index."""
-    check_outputs(inputs, {"--quarantine": read_options.quarantine})
+    screen.check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
@@ -66,14 +65,14 @@ def add(
     with (
         open_writer(index) as writer,
         read_options.open(inputs) as corpus,
-        reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS) as progress,
+        screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS) as progress,
     ):
         writer.add(corpus, threads=threads, progress=progress)
         writer.commit()
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def remove(
     index: Folder,
     ids: Annotated[str, option("FILE", "File with the ids of the documents, one per line, in UTF-8.", None, "--ids")],
@@ -91,11 +90,11 @@ def remove(
         writer.commit()
     unknown_count = len(unique_ids) - count
     suffix = f"; {format_count(unknown_count, 'id')} of {ids} not found" if unknown_count else ""
-    print_message(f"{format_count(count, 'document')} removed from {index}{suffix}")
+    screen.print_message(f"{format_count(count, 'document')} removed from {index}{suffix}")
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def info(index: Folder, as_json: Json = False) -> None:
     """Print the contents and the recipe of an index."""
     from neardup.index.index import DiskIndex
@@ -103,19 +102,19 @@ def info(index: Folder, as_json: Json = False) -> None:
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def check(index: Folder) -> None:
     """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
 
     disk_index = DiskIndex(index)
     disk_index.check()
-    print_message(
+    screen.print_message(
         f"{index} is intact: {format_count(len(disk_index), 'document')}, {format_size(disk_index.info['bytes'])}"
     )
 
 
-@subcommand(app)
+@subcommand(index_group)
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
     """Merge small segments and free removed documents.
 
@@ -124,7 +123,7 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 
-    with open_writer(index) as writer, progress_bar() as progress:
+    with open_writer(index) as writer, screen.progress_bar() as progress:
         writer.compact(threads=threads, progress=progress)
         writer.commit()
     _print_index(DiskIndex(index), as_json=as_json)
@@ -133,10 +132,10 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
 def _print_index(index: DiskIndex, *, as_json: bool) -> None:
     info: dict[str, Any] = index.info
     if as_json:
-        print_json(info)
+        screen.print_json(info)
         return
     share = f", {info['bytes'] / info['text_bytes']:.0%} of its texts" if info["text_bytes"] else ""
-    print_summary(
+    screen.print_summary(
         f"{index.path}: {format_count(len(index), 'document')}",
         {
             "size": f"{format_size(info['bytes'])}{share}",
@@ -145,3 +144,40 @@ def _print_index(index: DiskIndex, *, as_json: bool) -> None:
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",
         },
     )
+
+
+@subcommand(recipe_group, "list", has_arguments=False)
+def list_recipes(as_json: Json = False) -> None:
+    """List the recipes that come with neardup."""
+    recipes = [load_recipe(name) for name in names()]
+    if as_json:
+        screen.print_json([recipe.values for recipe in recipes])
+        return
+    width = max(len(recipe.name) for recipe in recipes)
+    for recipe in recipes:
+        typer.echo(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
+
+
+@subcommand(recipe_group)
+def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
+    """Print a recipe as TOML, with every field.
+
+    A copy is a template for a recipe of your own.
+    """
+    typer.echo(load_recipe(name).to_toml().rstrip("\n"))
+
+
+@subcommand(recipe_group, "check")
+def check_recipe_file(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
+    """Check a recipe file.
+
+    Exit with 0 if it is valid, else with 2 and the reason.
+    """
+    recipe = load_recipe(file)
+    typer.echo(f"{screen.printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
+
+
+@subcommand(recipe_group)
+def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
+    """Print the sources of a recipe, as BibTeX."""
+    typer.echo(recipe_sources(name))
