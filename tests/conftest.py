@@ -43,7 +43,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 #: The slowest tests come first, so that none runs alone at the end. Each test may run in any process, unless the
 #: fixtures of its file cost more than the tests.
-_ON_SPARK = ("tests/spark/", "tests/promises/test_engines_on_spark.py")
+_ON_SPARK = (
+    "tests/spark/",
+    "tests/promises/test_engines_on_spark.py",
+    "tests/test_docs.py::test_console_examples_on_spark",
+)
 _FIRST = (
     *_ON_SPARK,
     "tests/test_docs.py",
@@ -77,9 +81,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByRoom(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith(_APART):
-                return nodeid
-            return "tests/spark" if nodeid.startswith(_ON_SPARK) else str(super()._split_scope(nodeid))
+            if nodeid.startswith(_ON_SPARK):
+                return "tests/spark"
+            return nodeid if nodeid.startswith(_APART) else str(super()._split_scope(nodeid))
 
     config.option.loadscopereorder = False
     return ByRoom(config, log)
@@ -134,8 +138,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests, because starting one takes seconds; its jobs have a few hundred rows."""
+    from neardup.spark import session as sessions
     from neardup.spark.session import SHORT_RUN_SETTINGS, check_spark, session
 
+    # Java would write an archive of its classes when it ends, for the next session: half a minute of a processor.
+    chosen_option = sessions._class_archive_option
+    sessions._class_archive_option = lambda java: (
+        option if "SharedArchiveFile" in (option := chosen_option(java)) else ""
+    )
     try:
         check_spark()
     except RecipeError as error:
