@@ -139,20 +139,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def spark() -> Iterator[SparkSession]:
     """One session for all tests, because starting one takes seconds; its jobs have a few hundred rows."""
     from neardup.spark import session as sessions
-    from neardup.spark.session import SHORT_RUN_SETTINGS, check_spark, session
 
-    # Java would write an archive of its classes when it ends, for the next session: half a minute of a processor.
-    chosen_option = sessions._class_archive_option
-    sessions._class_archive_option = lambda java: (
-        option if "SharedArchiveFile" in (option := chosen_option(java)) else ""
-    )
     try:
-        check_spark()
+        java = sessions.check_spark()
     except RecipeError as error:
         pytest.skip(str(error))
     small = {"spark.default.parallelism": "1", "spark.sql.shuffle.partitions": "1"}
-    small |= SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
-    with warnings.catch_warnings():
+    small |= sessions.SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
+    # Java may read an archive of its classes, but not write one when it ends: that takes half a minute of a processor.
+    archive = sessions._class_archive_option(java)
+    paths = [str(Path(__file__).parent / "spark" / "python"), os.environ.get("PYTHONPATH", "")]
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(sessions, "_class_archive_option", lambda _: archive if "SharedArchiveFile" in archive else "")
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         warnings.simplefilter("ignore")
-        with session("local[2]", settings=small) as started:
+        with sessions.session("local[2]", settings=small) as started:
+            patch.undo()
             yield started
