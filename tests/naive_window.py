@@ -22,7 +22,7 @@ from naive_kinds import Features, bands, feature_maker
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.recipe import Recipe, load_recipe
 
 HOUR = 3_600_000_000

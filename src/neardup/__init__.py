@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from neardup.api import (
         audit,
         build_index,
-        check_contamination,
-        compare,
         dedup,
         dedup_files,
         explore,
@@ -38,15 +36,17 @@ if TYPE_CHECKING:
         open_files,
         open_index,
         query,
-        train,
     )
     from neardup.classifier.classifier import Classifier, load_classifier
+    from neardup.contamination.contamination import check_contamination
+    from neardup.evaluation.comparison import compare
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe, load_recipe
     from neardup.service.client import Client
     from neardup.stream.document import Document, Verdict
     from neardup.stream.index import Index
+    from neardup.training.training import train
 
 
 __all__ = [
@@ -98,8 +98,8 @@ _LAZY_MODULES = {
     "Verdict": "stream.document",
     "audit": "api",
     "build_index": "api",
-    "compare": "api",
-    "check_contamination": "api",
+    "check_contamination": "contamination.contamination",
+    "compare": "evaluation.comparison",
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",
@@ -109,7 +109,7 @@ _LAZY_MODULES = {
     "open_files": "api",
     "open_index": "api",
     "query": "api",
-    "train": "api",
+    "train": "training.training",
 }
 
 

@@ -8,16 +8,13 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from neardup.documents import Corpus, Ids, OrderColumn, TextColumn, corpus_of, open_corpus
+from neardup.documents import Corpus, Ids, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.keep.order import order_column, parse_preference
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import ClassifierLike
-    from neardup.classifier.vector import Vector
-    from neardup.contamination.contamination import Contamination
     from neardup.evaluation.audit import Audit
-    from neardup.evaluation.comparison import Comparison
     from neardup.exploration.exploration import Exploration
     from neardup.features.embeddings import Encoder
     from neardup.features.reading import Progress
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from neardup.pipeline.result import Result
     from neardup.recipe import AnyRecipe
     from neardup.recipe.named import Choices
-    from neardup.training.training import Training
 
 
 def open_files(
@@ -56,32 +52,15 @@ def open_files(
         The open files. Close it, or use it in ``with``.
     """
     return open_corpus(
-        _as_list(inputs),
+        inputs,
         text_column=text_column,
         id_column=id_column,
-        order_column=None if clusters is None else OrderColumn(clusters, "clusters"),
+        order_column=cluster_column(clusters),
         strict=strict,
         quarantine=quarantine,
         ids=ids,
         allow_torn=allow_torn,
     )
-
-
-def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, clusters: str | None = None) -> Corpus:
-    """Return data in memory as a corpus, and open files as they are.
-
-    Raises
-    ------
-    RecipeError
-        If columns are named for open files.
-    """
-    if not isinstance(data, Corpus):
-        column = None if clusters is None else OrderColumn(clusters, "clusters")
-        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=column)
-    for name, value in {"text_column": text_column, "id_column": id_column, "clusters": clusters}.items():
-        if value is not None:
-            raise RecipeError(f"{name} {value!r} comes too late for open files; give it to open_files")
-    return data
 
 
 def neighbors(
@@ -130,7 +109,7 @@ def neighbors(
     if index is not None:
         index.check_recipe(resolved)
         data = index.neighbor_corpus(k, of, first)
-    corpus = corpus_from(data, text_column, id_column)
+    corpus = as_corpus(data, text_column, id_column)
     return find_neighbors(corpus, resolved, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
 
@@ -189,7 +168,7 @@ def query(
     if index is not None:
         index.check_recipe(resolved)
         data = index.candidate_corpus(text, k)
-    corpus = corpus_from(data, text_column, id_column)
+    corpus = as_corpus(data, text_column, id_column)
     return query_corpus(
         corpus,
         resolved,
@@ -198,88 +177,6 @@ def query(
         classifier=loaded_classifier,
         title=title,
         time=time,
-        threads=threads,
-        memory=memory,
-        encoder=encoder,
-        progress=progress,
-    )
-
-
-def compare(
-    data: Any,
-    labels: Any = None,
-    *,
-    recipes: Sequence[AnyRecipe] | None = None,
-    classifiers: Sequence[ClassifierLike] = (),
-    content: str | None = None,
-    thresholds: str | Sequence[float] | None = None,
-    clusters: str | None = None,
-    label_column: str | None = None,
-    positive: float = 1.0,
-    only: str | None = None,
-    complete: bool = False,
-    ignore_unknown: bool = False,
-    text_column: TextColumn = None,
-    id_column: str | None = None,
-    title_column: str | None = None,
-    time_column: str | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
-    encoder: Encoder | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Score recipes and classifiers on labelled documents, at several thresholds each, with intervals on every figure.
-
-    Parameters
-    ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or the result of ``open_files``.
-    labels : path, table, or list of (id, id, label), optional
-        Labelled pairs or clusters: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
-    clusters : str, optional
-        Instead of labels: the column whose equal values mean duplicates.
-    recipes : sequence of Recipe, str or path, optional
-        Recipes, names or TOML files; all named recipes by default.
-    classifiers : sequence of Classifier or path
-        Classifiers, or their files, whose names they get.
-    content : str, optional
-        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
-    thresholds : str or sequence of float, optional
-        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
-        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
-        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
-        The own threshold or cut of each system is always tried.
-    label_column : str, optional
-        Column of the labels; by default ``label`` or ``level``.
-    positive : float
-        Labels at or above this value mean duplicate.
-    only : str, optional
-        ``COLUMN=VALUE``: only labels with this value in this column, such as ``split=train``.
-    complete : bool
-        Treat pairs without a label as different.
-    ignore_unknown : bool
-        Ignore labels of documents that the data does not have, instead of refusing them.
-    title_column, time_column : str, optional
-        Columns of titles and times, for classifiers that compare them.
-    text_column, id_column, threads, memory, encoder, progress
-        As in ``dedup``.
-    """
-    from neardup.evaluation import comparison
-
-    return comparison.compare(
-        corpus_from(data, text_column, id_column, clusters),
-        labels,
-        recipes=recipes,
-        classifiers=classifiers,
-        content=content,
-        thresholds=thresholds,
-        label_column=label_column,
-        positive=positive,
-        only=only,
-        complete=complete,
-        ignore_unknown=ignore_unknown,
-        title_column=title_column,
-        time_column=time_column,
         threads=threads,
         memory=memory,
         encoder=encoder,
@@ -353,7 +250,7 @@ def audit(
         recipe, choices, classifier, title_column=title_column, time_column=time_column
     )
     drawn = draw_sample(
-        corpus_from(data, text_column, id_column),
+        as_corpus(data, text_column, id_column),
         classifier=loaded_classifier,
         recipe=resolved if loaded_classifier is None else None,
         candidate_rule=None if candidate_rule is None else str(candidate_rule),
@@ -371,84 +268,6 @@ def audit(
         )
     judgements = drawn.resolve_votes(votes)
     return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=select_examples(drawn, judgements))
-
-
-def train(
-    data: Any,
-    labels: Any,
-    *,
-    vector: str | Vector = "default",
-    candidate_rule: str | None = None,
-    content: str = "",
-    label_column: str | None = None,
-    positive: float = 1.0,
-    only: str | None = None,
-    ignore_unknown: bool = False,
-    kernels: Sequence[str] = ("linear", "rbf"),
-    folds: int = 5,
-    seed: int = 0,
-    text_column: TextColumn = None,
-    id_column: str | None = None,
-    title_column: str | None = None,
-    time_column: str | None = None,
-    threads: int | None = None,
-    encoder: Encoder | None = None,
-    progress: Progress | None = None,
-) -> Training:
-    """Train a classifier on labelled pairs; ``dedup`` and others take the ``.classifier`` of the result.
-
-    Parameters
-    ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or the result of ``open_files``.
-    labels : path, table, or list of (id, id, label)
-        Labelled pairs: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
-    vector : str or Vector
-        The measures: a name such as ``default``, or a list such as ``jaccard(words:4), numbers``.
-    candidate_rule : str, optional
-        A low bound on one measure of feature sets; pairs below it are never measured. The default is
-        ``jaccard(words:3)`` from 0.1 on, or from the least similar labelled pair on if that is higher: a machine knows
-        nothing about pairs less similar than all of its training pairs.
-    content : str
-        The part of the texts that is compared, as in ``Recipe``.
-    label_column, positive, only, ignore_unknown
-        As in ``compare``.
-    kernels : sequence of str
-        ``linear``, ``rbf`` or both; of both, the linear one wins unless the other is clearly better.
-    folds : int
-        Number of cross-validation folds, 2 to 20. Raising it trains the judging machines on more of the pairs, and
-        takes longer.
-    seed : int
-        Random seed of the folds, and of the pairs in the coarse search.
-    text_column, id_column, title_column, time_column, threads, encoder, progress
-        As in ``dedup``.
-
-    Raises
-    ------
-    NeardupError
-        If something cannot be read, an option does not fit, or the labels are too few.
-    """
-    from neardup.training import training
-
-    return training.train(
-        corpus_from(data, text_column, id_column),
-        labels,
-        vector=vector,
-        candidate_rule=candidate_rule,
-        content=content,
-        label_column=label_column,
-        positive=positive,
-        only=only,
-        ignore_unknown=ignore_unknown,
-        kernels=kernels,
-        folds=folds,
-        seed=seed,
-        threads=threads,
-        encoder=encoder,
-        title_column=title_column,
-        time_column=time_column,
-        progress=progress,
-    )
 
 
 def explore(
@@ -519,7 +338,7 @@ def explore(
         title_column=title_column,
         time_column=time_column,
     )
-    corpus = corpus_from(data, text_column, id_column)
+    corpus = as_corpus(data, text_column, id_column)
     return exploration.explore(corpus, options, threads=threads, memory=memory, progress=progress)
 
 
@@ -594,7 +413,7 @@ def build_index(
     from neardup.recipe.named import apply_choices
 
     return build(
-        corpus_from(data, text_column, id_column),
+        as_corpus(data, text_column, id_column),
         path,
         apply_choices(recipe, choices),
         threads=threads,
@@ -757,7 +576,7 @@ def dedup_files(
     columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
     reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn}
     return _find_duplicates(
-        partial(open_corpus, _as_list(inputs), quarantine=quarantine, **columns, **reading),
+        partial(open_corpus, inputs, quarantine=quarantine, **columns, **reading),
         partial(open_files, **columns, **reading),
         against,
         recipe,
@@ -775,10 +594,6 @@ def dedup_files(
         encoder=encoder,
         progress=progress,
     )
-
-
-def _as_list(inputs: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
-    return [inputs] if isinstance(inputs, str | PathLike) else inputs
 
 
 def _find_duplicates(
@@ -826,59 +641,4 @@ def _find_duplicates(
         prefer=parse_preference(prefer),
         progress=progress,
         **options,
-    )
-
-
-def check_contamination(
-    train: Any,
-    test: Any,
-    *,
-    columns: Sequence[str] = (),
-    ngrams: int = 13,
-    at_least: float = 0.5,
-    min_words: int = 8,
-    text_column: TextColumn = None,
-    id_column: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Contamination:
-    """Find the items of a test set that occur in training texts, exactly, reading the training texts once.
-
-    Parameters
-    ----------
-    train, test : list of str, table, array or Corpus
-        As in ``dedup``, or the result of ``open_files``.
-    columns : sequence of str
-        Columns of the test set to look for, separately and together; its texts by default.
-    ngrams : int
-        Words per n-gram; an item with fewer words is a single n-gram. Raising it finds fewer matches by chance.
-    at_least : float
-        The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
-    min_words : int
-        Texts of the test set with fewer words are skipped.
-    text_column, id_column : str, optional
-        Columns of the training texts; detected automatically.
-    threads, progress
-        As in ``dedup``.
-
-    Examples
-    --------
-    >>> import neardup as nd
-    >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
-    >>> test = ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."]
-    >>> found = nd.check_contamination(train, test)
-    >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
-    (1, 2, 1)
-    """
-    from neardup.contamination.contamination import contamination_of
-
-    return contamination_of(
-        corpus_from(train, text_column, id_column),
-        corpus_from(test, columns[0] if columns and not isinstance(test, Corpus) else None, None),
-        columns=columns,
-        ngrams=ngrams,
-        at_least=at_least,
-        min_words=min_words,
-        threads=threads,
-        progress=progress,
     )

@@ -39,15 +39,7 @@ def is_command() -> bool:
 
 
 def option(command: str, python: str = "") -> str:
-    """Return an option as the caller writes it.
-
-    Parameters
-    ----------
-    command : str
-        The option on the command line, such as ``--id-column``.
-    python : str, optional
-        The option in Python, if the word differs, such as ``id_column``.
-    """
+    """Return an option as the caller writes it: ``--id-column`` or ``id_column``, or ``python`` if that differs."""
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
@@ -103,10 +95,7 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 def check_count(name: str, number: object, hint: str) -> None:
     """Check that a number is a whole number of at least 1.
 
-    Raises
-    ------
-    RecipeError
-        If it is not; the message ends with ``hint``, which states what to give.
+    Raises ``RecipeError`` if it is not; the message ends with ``hint``, which states what to give.
     """
     if isinstance(number, bool) or not isinstance(number, Integral):
         raise RecipeError(f"{name} {quoted(number)} is no whole number; {hint}")

@@ -23,7 +23,7 @@ from sentences import says
 import neardup as nd
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import Records
+from neardup.classifier.vector import Records
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run

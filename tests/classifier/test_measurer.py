@@ -20,8 +20,15 @@ from sentences import says
 import neardup as nd
 from neardup.classifier import measurer as measurer_module
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import NO_TIME, Records
-from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Vector, VectorComponent, vector_statistics
+from neardup.classifier.vector import (
+    FEATURE_MEASURES,
+    NO_TIME,
+    VECTORS,
+    Records,
+    Vector,
+    VectorComponent,
+    vector_statistics,
+)
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics

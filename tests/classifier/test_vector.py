@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 from sentences import says
 
-from neardup.classifier.records import NO_TIME, TITLE_NAMES, read_records
 from neardup.classifier.vector import (
+    NO_TIME,
+    TITLE_NAMES,
     Vector,
     VectorComponent,
+    read_records,
 )
 from neardup.errors import RecipeError
 

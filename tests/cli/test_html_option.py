@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from commands import names_in, neardup, refused
-from pages import needs_html, page, paragraphs
 from sentences import says
+from web_pages import needs_html, page, paragraphs
 
 from neardup.text import html
 

@@ -21,10 +21,7 @@ REFUSED = [
     ("dedup corpus.jsonl --ignore taken.jsonl --features checksum -o o.jsonl", ("ignore", "checksum", "words")),
     ("dedup corpus.jsonl --set 'ignore=a b' -o o.jsonl", ("--ignore FILE",)),
     ("dedup corpus.jsonl -o file:///kept.jsonl", ("file:///kept.jsonl", "path")),
-    (
-        "dedup corpus.jsonl --measure jacard -o o.jsonl",
-        ("measure", "'jacard'", ", semantic; do you mean jaccard?"),
-    ),
+    ("dedup corpus.jsonl --measure jacard -o o.jsonl", ("measure", "'jacard'", ", semantic; do you mean jaccard?")),
     ("dedup corpus.jsonl --features word:5 -o o.jsonl", ("features", "'word:5'", "qgrams", "mean words?")),
     ("dedup corpus.jsonl --recipe defualt -o o.jsonl", ("recipe", "'defualt'", "checksum, cornell, ", "mean default?")),
     ("dedup corpus.jsonl --keep newst -o o.jsonl", ("column 'newst'", "--keep", "longest", "newest", "columns are id")),

@@ -17,8 +17,7 @@ from commands import neardup, read_lines, write_lines
 from time_examples import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 import neardup as nd
-from neardup.classifier.records import NO_TIME, read_records
-from neardup.classifier.vector import Vector
+from neardup.classifier.vector import NO_TIME, Vector, read_records
 from neardup.documents import write_table
 
 RULES = ("--features", "words:3", "--threshold", "0.9")

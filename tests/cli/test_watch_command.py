@@ -20,7 +20,6 @@ from sentences import says
 
 from neardup.recipe import load_recipe
 from neardup.stream.store import Store, StoreIdentity
-from neardup.watch import xml_parser
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 WATCH = ("watch", "in", "--store", "news.db", "--originals", "out")
@@ -71,8 +70,6 @@ def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
 
 def test_once_exits_with_3_if_a_fault_leaves_a_file_in_the_inbox(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (inbox / "feed.xml").write_text("<rss/>")
-    for cached in (xml_parser._etree, xml_parser._parser):
-        cached.cache_clear()
     monkeypatch.setitem(sys.modules, "lxml", None)
     logged = {line["event"]: line for line in events(neardup(*WATCH, *FAST, "--once", code=3).stderr)}
     assert says(logged["trouble"]["message"], "feed.xml cannot be read", "lxml", "left in the inbox")

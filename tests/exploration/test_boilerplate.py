@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
-from neardup.exploration.shared_passages import (
+from neardup.exploration.boilerplate import (
     MAX_OCCURRENCES,
     ExtendedPassage,
     PassageGrower,

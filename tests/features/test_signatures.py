@@ -200,16 +200,4 @@ def test_small_primes_are_found() -> None:
     assert [number for number in range(-7, 5000) if is_prime(number)] == PRIMES
     for number in (*range(-5, 100), 4000):
         assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))
-
-
-#: The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
-PSEUDOPRIMES = [3_215_031_751, 2_152_302_898_747, 3_474_749_660_383, 341_550_071_728_321, 3_825_123_056_546_413_051]
-PSEUDOPRIMES += [318_665_857_834_031_151_167_461, 561]
-
-
-def test_pseudoprimes_are_not_prime_and_mersenne_primes_are() -> None:
-    assert not any(map(is_prime, PSEUDOPRIMES))
-    for mersenne in (2**exponent - 1 for exponent in (13, 17, 19, 31, 61)):
-        assert is_prime(mersenne)
-        assert not is_prime(mersenne + 1)
-        assert not is_prime(mersenne * (2**13 - 1))
+    assert [number for number in range(1, 100) if is_prime(2**31 - number)] == [1, 19, 61, 69, 85, 99]

@@ -38,6 +38,14 @@ def test_sketches_equal_their_twins_and_survive_merging_and_bytes(
     assert one.near(near) > one.near(near, 2)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("shared", "alone"), [(5, 95), (300, 300), (90, 15), (1000, 20)])
+def test_estimates_are_within_four_standard_errors(shared: int, alone: int, seed: int) -> None:
+    left, right = (minhash_of(*range(at, at + shared + alone), num_perm=256, seed=seed) for at in (0, alone))
+    jaccard = shared / (shared + 2 * alone)
+    assert abs(left.jaccard(right) - jaccard) <= 4 * left.standard_error(jaccard)
+
+
 def test_the_largest_sketch_fills_all_slots() -> None:
     of_one, of_many = minhash_of(7, num_perm=4096).hashvalues, minhash_of(*range(50_000), num_perm=4096).hashvalues
     assert EMPTY not in of_one.tolist()

@@ -39,11 +39,14 @@ class Desk:
         self.service = stack.enter_context(LabelServer(self.room.session))
         self.wrong: list[str] = []
 
-    def page(self, labeller: str = "", **options: Any) -> Any:
-        """Open a browser context, as a labeller if there is a name."""
+    def page(self, labeller: str = "", *, stopped: bool = False, **options: Any) -> Any:
+        """Open a browser context, as a labeller if there is a name, with a ``stopped`` clock if requested."""
         context = self._chromium.new_context(**({"viewport": {"width": 1400, "height": 900}} | options))
         self._stack.callback(context.close)
         page = context.new_page()
+        if stopped:
+            page.clock.install(time=0)
+            page.clock.pause_at(1000)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", lambda message: self.wrong.append(message.text))
         page.goto(self.service.link(self.service._access.new_token()) + (f"&labeller={labeller}" if labeller else ""))
@@ -147,6 +150,15 @@ def test_a_whole_session_with_keys(desk: Desk) -> None:
     assert desk.room.session.finished.wait(5)
 
 
+def key_down(page: Any, key: str, code: str, times: int = 1) -> None:
+    """Press a key several times before the page can do anything else."""
+    page.evaluate(
+        "([key, code, times]) => { for (; times; times--) document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', { key, code, bubbles: true })) }",
+        [key, code, times],
+    )
+
+
 def test_repeated_and_combined_keys_are_no_answers(desk: Desk) -> None:
     page = desk.page("anna")
     ready(page)
@@ -156,11 +168,30 @@ def test_repeated_and_combined_keys_are_no_answers(desk: Desk) -> None:
     shows(page, "a1", "a2")
     assert desk.labels == {}
     # Another keyboard layout: the position of the key counts. Hasty keys judge one pair.
-    for _ in range(4):
-        page.locator("body").dispatch_event("keydown", {"key": "\u0432", "code": "KeyD"})
+    key_down(page, "\u0432", "KeyD", 4)
     shows(page, "b1", "b2")
     ready(page)
     assert desk.labels == {("a1", "a2"): {"anna": "different"}}
+
+
+def test_keys_count_only_after_a_pair_could_be_read(desk: Desk) -> None:
+    page = desk.page("anna", stopped=True)
+    shows(page, "a1", "a2")
+    page.clock.run_for(199)
+    key_down(page, "d", "KeyD")
+    page.clock.run_for(1)
+    key_down(page, "s", "KeyS")
+    shows(page, "b1", "b2")
+    # Each pair is shown for this long, also the one that an undo brings back in between.
+    page.clock.run_for(150)
+    key_down(page, "z", "KeyZ")
+    shows(page, "a1", "a2")
+    page.clock.run_for(150)
+    key_down(page, "d", "KeyD")
+    page.clock.run_for(50)
+    key_down(page, "u", "KeyU")
+    shows(page, "b1", "b2")
+    assert desk.labels == {("a1", "a2"): {"anna": "unsure"}}
 
 
 def test_buttons_act_as_keys_and_a_reload_shows_the_same_pair(desk: Desk) -> None:

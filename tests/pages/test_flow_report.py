@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.pages.diff import ShownDocument
-from neardup.pages.report import FLOW, Report, ReportContext, ReportLimits, ReportSources, build_report
+from neardup.pages.report import FLOW, Report, ReportLimits, ReportSources, build_report
 from neardup.pages.report_page import build_charts, report_page
 from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pages.verdicts import COPY, ELSEWHERE, KEPT, NEAR, NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -62,17 +62,14 @@ def report_of(
         evidence=lambda row: f"evidence of {row}",
         matching_pairs=matching_pairs,
     )
-    context = ReportContext(
+    frame = Report(
         title="A flow",
         command="neardup replay <x>",
         inputs=["in.jsonl"],
-        recipe=RECIPE,
-        criterion=criterion_of(RECIPE),
-        has_sweep=True,
-        window="24h",
         missing_text="It has left.",
     )
-    return build_report(flow, context, sources, limits or ReportLimits(), known)
+    rule: dict[str, Any] = {"recipe": RECIPE, "criterion": criterion_of(RECIPE), "has_sweep": True, "window": "24h"}
+    return build_report(frame, flow, sources, limits or ReportLimits(), known=known, **rule)
 
 
 def original_of(flow: Verdicts, row: int) -> int:
@@ -184,7 +181,7 @@ class Replayed:
         self.settings, self.items, time = settings, list[Item](), 10**15
         for row, (hours, words) in enumerate(drawn):
             time += hours * HOUR
-            self.items.append(Item(row, f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
+            self.items.append(Item(f"id-{row}", " ".join(words), time, 2 * len(words) - 1))
         self.verdicts = self.verdicts_of(settings.recipe)
 
     def verdicts_of(self, recipe: Recipe) -> list[Any]:
@@ -200,7 +197,7 @@ class Replayed:
         """Return the sweep over known pairs, or over those of a margin."""
         if isinstance(known, float):
             known = find_relaxed_pairs(self.items, self.settings, known, len(self.items), report=lambda *_: None)
-        rows = {item.id: item.row for item in self.items}
+        rows = {item.id: row for row, item in enumerate(self.items)}
         exact = np.array([verdict.kind == "exact" for verdict in self.verdicts], np.bool_)
         flow = Verdicts(
             ids=None,

@@ -90,7 +90,7 @@ def luminance(colour: str) -> float:
 def test_colours_have_enough_contrast_in_light_and_dark() -> None:
     """WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn."""
     modes: dict[str, dict[str, str]] = {}
-    style = Markup(page("t", "", {})).style
+    style = Markup(page("t", "")).style
     for mode, block in re.findall(r":root(:not\(\.paper\))? \{([^}]*)\}", style):
         modes.setdefault(mode, {}).update(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
     assert len(modes) == 2

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pages import needs_html, newspaper, page, paragraphs
 from sentences import says
+from web_pages import needs_html, newspaper, page, paragraphs
 
 import neardup as nd
 from neardup.errors import NeardupError

@@ -18,7 +18,7 @@ from sentences import says
 import neardup as nd
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.errors import RecipeError
 from neardup.pipeline.explanation import Explanation, explain
 from neardup.pipeline.learned_explanation import ClassifierResult

@@ -276,6 +276,21 @@ def test_few_open_files_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.summary["search"]["passes_over_the_input"] == 2
 
 
+@pytest.mark.usefixtures("open_files_limit")
+def test_too_few_open_files_for_the_groups_of_candidates_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
+    monkeypatch.setattr(bounded_join, "partition_pairs", lambda pairs, sizes, room: np.arange(len(pairs)))
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        if stage == "join" and done == total:
+            few = max(map(int, os.listdir("/dev/fd"))) + 4
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    with pytest.raises(OutputError) as caught:
+        nd.dedup(corpus(200), memory=SMALL, progress=progress, **RECIPE)
+    assert says(caught.value, "no scratch file can be opened", "Too many open files", "ulimit -n", "memory")
+
+
 def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = runtime.free_memory()
     assert everything > 0

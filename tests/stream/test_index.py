@@ -19,7 +19,7 @@ from streaming import DAY, FOX, HOUR, NOON, ROSE, SetClock, documents, id_simila
 import neardup as nd
 from neardup.classifier.evidence import Contribution
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import Records
+from neardup.classifier.vector import Records
 from neardup.errors import InputError, UnknownDocument
 from neardup.recipe import Recipe
 

@@ -37,7 +37,7 @@ from neardup.stream.replay import (
     read_timeline,
     reject_undated,
 )
-from neardup.stream.replay_report import page_content, replay_page
+from neardup.stream.replay_report import replay_page
 
 
 def timeline_of(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
@@ -47,10 +47,10 @@ def timeline_of(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
 def expected_items(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
     """Return the expected items: filter, then sort."""
     found = []
-    for at, row in enumerate(rows):
+    for row in rows:
         if row["time"] is not None:
             size = len(row["text"].encode())
-            found.append(Item(at, row["id"], row["text"], row["time"] * 1_000_000, size))
+            found.append(Item(row["id"], row["text"], row["time"] * 1_000_000, size))
     return found if as_listed else sorted(found, key=lambda item: item.time)
 
 
@@ -124,7 +124,7 @@ Flow = list[tuple[int, str]]
 
 
 def items_of(flow: Flow) -> list[Item]:
-    return [Item(at, str(at), text, moment, 7) for at, (moment, text) in enumerate(flow)]
+    return [Item(str(at), text, moment, 7) for at, (moment, text) in enumerate(flow)]
 
 
 def replayed(items: list[Item], **options: Any) -> tuple[list[Hour], list[tuple[Any, Any]], ReplayTotals]:
@@ -204,7 +204,7 @@ def test_the_page_of_a_replay_fits_and_escapes_its_texts(width: int, tmp_path: P
     path = tmp_path / "replay.html"
     # The report of verdicts is tested in tests/pages.
     report = Report(title="Replayed", documents=0, kept=0)
-    path.write_text(replay_page(page_content(page_settings, hours, totals.as_dict(10)), report), "utf-8")
+    path.write_text(replay_page(page_settings, hours, totals.as_dict(10), report), "utf-8")
     with opened(path, width=width) as page:
         draw(page)
         assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 2

@@ -11,8 +11,8 @@ from statistics import mean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pages import needs_html, page, paragraphs
 from paths import SHARED
+from web_pages import needs_html, page, paragraphs
 
 from neardup.text import html
 from neardup.text.encoding import decode_page

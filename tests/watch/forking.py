@@ -19,7 +19,7 @@ from neardup.cli.app import app
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import Store
-from neardup.watch import judge, outputs
+from neardup.watch import batches, outputs
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
@@ -62,7 +62,7 @@ def run(arguments: list[str], last: int, after: float) -> NoReturn:
     os._exit(code or 0)
 
 
-judge._BATCH_ITEMS = judge._BATCH_FILES = 7
+batches._BATCH_ITEMS = batches._BATCH_FILES = 7
 with Index("ddd") as idle:
     idle.add_many(Document(str(number), f"words to warm up with {number}", 0.0) for number in range(3))
 signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -14,7 +14,7 @@ from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import judge, outputs, pending, watcher
+from neardup.watch import batches, outputs, watcher
 from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
 
@@ -22,7 +22,7 @@ from neardup.watch.placement import Placer
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once after a fault."""
-    monkeypatch.setattr(judge, "_MAX_RETRY_S", 0.01)
+    monkeypatch.setattr(batches, "_MAX_RETRY_S", 0.01)
     monkeypatch.setattr(watcher, "_MAX_PAUSE_S", 0.01)
 
 
@@ -105,7 +105,7 @@ def test_a_missing_inbox_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_touched_stops_no_other(
     step: str, number: int, room: Newsroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unlink, read_file, refusals = os.unlink, pending.read_file, 2
+    unlink, read_file, refusals = os.unlink, batches.read_file, 2
 
     def refuse(path: str) -> None:
         nonlocal refusals
@@ -123,7 +123,7 @@ def test_a_file_that_may_not_be_touched_stops_no_other(
         return read_file(root, found, *rest)
 
     if step == "read":
-        monkeypatch.setattr(judge, "read_file", refuse_to_read)
+        monkeypatch.setattr(batches, "read_file", refuse_to_read)
     else:
         monkeypatch.setattr(os, "unlink", refuse_to_unlink)
     room.deliver("locked.txt", text_of(1))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import JSON_LINES, JSON_LIST, SAMPLES, item_fields, read_file
 
-from neardup.watch import kinds
-from neardup.watch.records import TRUNCATED_FILE
+from neardup.watch import formats
+from neardup.watch.items import TRUNCATED_FILE
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 
@@ -166,7 +166,7 @@ _BEGINS = st.sampled_from(
 
 @given(_NAMES, _BEGINS, st.binary(max_size=200))
 def test_no_bytes_raise(name: str, begin: bytes, rest: bytes) -> None:
-    if kinds.kind_of(begin + rest, name) != "html":
+    if formats.kind_of(begin + rest, name) != "html":
         healthy(name, begin + rest)
 
 
@@ -180,5 +180,5 @@ def test_no_damaged_file_raises(sample: str, seed: int, name: str) -> None:
             [b"", draw.randbytes(3), data[at : at + length] * 2, b"<", b"&x;", b'"', b"\0", b"]]>", b"</item>"]
         )
         data = data[:at] + new + data[at + draw.choice([0, length]) :]
-    if kinds.kind_of(data, name) != "html":
+    if formats.kind_of(data, name) != "html":
         healthy(name, data)

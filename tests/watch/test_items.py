@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pages import needs_html, page, paragraphs
 from samples import ATOM, RSS2, SAMPLES, item_fields, read_file
+from web_pages import needs_html, page, paragraphs
 
 from neardup.errors import InputError
-from neardup.watch import xml_parser
-from neardup.watch.items import parse_items
-from neardup.watch.kinds import KINDS, kind_of
+from neardup.watch.formats import kind_of, parse_items
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -62,7 +60,6 @@ KINDS_BY_START = {
 
 def test_first_bytes_and_the_name_decide_the_kind() -> None:
     for kind, starts in KINDS_BY_START.items():
-        assert kind in KINDS
         assert [kind_of(start.encode(), name) for start, name in starts] == [kind] * len(starts), kind
     assert kind_of(b"<p>One", "x.txt") == "text"
     assert kind_of(b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "a" "b"><html>', "x") == "html"
@@ -197,8 +194,6 @@ def test_xml_1_1_and_markup_within_a_description_are_read() -> None:
 
 
 def test_a_missing_lxml_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cached in (xml_parser._etree, xml_parser._parser):
-        cached.cache_clear()
     monkeypatch.setitem(sys.modules, "lxml", None)
     with pytest.raises(InputError, match=r"lxml.* pip install 'neardup\[watch\]' brings it"):
         parse_items("x.rss", RSS2.encode())

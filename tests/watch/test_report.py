@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from page_markup import Markup
 from sentences import says
 
 from neardup.errors import RecipeError, StoreError
-from neardup.pages.verdicts import ORIGINAL
+from neardup.pages.verdicts import ORIGINAL, Verdicts
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
-from neardup.watch.release import release
-from neardup.watch.report import PlacedItems, StoredFlow, StoreReport
+from neardup.watch.placement import PlacedItems, release
+from neardup.watch.report import StoredFlow, write_report
 
 
 def filled(room: Newsroom) -> None:
@@ -135,15 +135,15 @@ def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsro
         assert found.texts([0])[0].text == text_of(1)
 
 
-def report_of(room: Newsroom, page: Path, **more: Any) -> StoreReport:
-    return StoreReport(store=str(room.store), output=str(page), **more)
+def report_of(room: Newsroom, page: Path, **more: Any) -> Verdicts:
+    return write_report(str(room.store), str(page), **more)
 
 
 def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> None:
     filled(room)
     with room.watcher() as watcher:
         watcher.run()
-        report_of(room, tmp_path / "page.html", command="neardup report <news.db>").write()
+        report_of(room, tmp_path / "page.html", command="neardup report <news.db>")
         page = (tmp_path / "page.html").read_text("utf-8")
         for words in (
             "neardup report &lt;news.db&gt;",
@@ -158,7 +158,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     # Rejections of earlier runs are counted as well.
     room.deliver("worse.json", '{"id": "cut')
     room.run_once()
-    flow = report_of(room, tmp_path / "page.html", items=3).write()
+    flow = report_of(room, tmp_path / "page.html", items=3)
     assert len(flow) - flow.earlier_count == 3
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "2" in page[page.index("rejected: the file ends in the middle") :][:200]
@@ -172,7 +172,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
         assert watcher.index.store is not None
         for name in ("wire/b.txt", "g3"):
             release(watcher.index, watcher.index.store, name, "<b>ann</b>")
-    report_of(room, tmp_path / "page.html").write()
+    report_of(room, tmp_path / "page.html")
     page = Markup((tmp_path / "page.html").read_text("utf-8")).text
     assert "matches nothing in the window5" in page
     assert "was stopped first, and released later2" in page
@@ -181,7 +181,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
     assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")
     assert rows.count("<b>ann</b>") == 2
     # Releases before the reported items are not counted.
-    flow = report_of(room, tmp_path / "page.html", items=1).write()
+    flow = report_of(room, tmp_path / "page.html", items=1)
     assert flow.ids.to_pylist()[flow.earlier_count :] == ["g3"]
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "g3" in page
@@ -190,7 +190,7 @@ def test_released_items_are_listed_separately(room: Newsroom, tmp_path: Path) ->
 
 def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path) -> None:
     room.run_once()
-    report_of(room, tmp_path / "page.html").write()
+    report_of(room, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "No item arrived." in page
     assert "The families below" not in page
@@ -199,9 +199,9 @@ def test_the_report_of_an_empty_store_is_complete(room: Newsroom, tmp_path: Path
 def test_the_report_of_a_classifier_store_needs_the_classifier(tmp_path: Path) -> None:
     with Index(classifier=make_classifier(FACTS, bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
-    report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
+    report = partial(write_report, str(tmp_path / "s.db"), str(tmp_path / "page.html"))
     with pytest.raises(StoreError, match="classifier="):
-        report.write()
+        report()
     with pytest.raises(RecipeError, match="not of that classifier"):
-        replace(report, classifier=make_classifier(DATED, bias=1.0)).write()
-    assert len(replace(report, classifier=make_classifier(FACTS, bias=0.4)).write()) == 1
+        report(classifier=make_classifier(DATED, bias=1.0))
+    assert len(report(classifier=make_classifier(FACTS, bias=0.4))) == 1

@@ -24,10 +24,8 @@ def recipe_and_classifier(
 ) -> tuple[Recipe, Classifier | None]:
     """Return the recipe of a run and its classifier: a classifier brings its own recipe.
 
-    Raises
-    ------
-    RecipeError
-        If an option other than ``keep`` is chosen along with a classifier, or one for classifiers without it.
+    Raises ``RecipeError`` if an option other than ``keep`` is chosen along with a classifier, or one for classifiers
+    without it.
     """
     if classifier is None:
         if title_column is not None:

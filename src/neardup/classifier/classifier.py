@@ -22,8 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.feature_rows import facts_digest
-from neardup.classifier.records import Records, needed_columns, read_records
-from neardup.classifier.vector import Vector
+from neardup.classifier.vector import Records, Vector, needed_columns, read_records
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read_file, write_file
@@ -48,12 +47,7 @@ def parse_candidate_rule(text: str = CANDIDATE_RULE, *, content: str = "") -> Re
     """Return the recipe that finds a classifier's candidates.
 
     The rule is written ``MEASURE(FEATURES) >= NUMBER``, with a measure of feature sets. Raising the number gives fewer
-    candidates, faster, but a near-duplicate below it is lost.
-
-    Raises
-    ------
-    RecipeError
-        If the text is not such a rule.
+    candidates, faster, but a near-duplicate below it is lost. Raises ``RecipeError`` if the text is not such a rule.
     """
     try:
         step = SecondStep.parse(text)
@@ -237,10 +231,7 @@ class Classifier:
     def records(self, table: pa.Table, texts: Sequence[str]) -> Records:
         """Return the records of a table's rows, whose compared texts are ``texts``.
 
-        Raises
-        ------
-        RecipeError
-            If the table lacks a title or time column that the vector needs.
+        Raises ``RecipeError`` if the table lacks a title or time column that the vector needs.
         """
         columns = {"title_column": self.title_column, "time_column": self.time_column}
         return read_records(table, texts, self.vector, **columns)
@@ -253,10 +244,7 @@ class Classifier:
     def check_columns(self, names: Sequence[str]) -> None:
         """Check that an input with these column names has the title and time columns that the vector needs.
 
-        Raises
-        ------
-        RecipeError
-            If one is missing.
+        Raises ``RecipeError`` if one is missing.
         """
         needed_columns(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
@@ -276,10 +264,7 @@ class Classifier:
     def check_domain(self, counts: DomainCounts) -> None:
         """Check that a run with these counts is inside the domain, unless ``force_domain``.
 
-        Raises
-        ------
-        RecipeError
-            If too large a share of the candidates is outside the domain, or passed.
+        Raises ``RecipeError`` if too large a share of the candidates is outside the domain, or passed.
         """
         if self.force_domain:
             return
@@ -373,14 +358,8 @@ def pack_classifier(classifier: Classifier) -> bytes:
     arrays |= {"scores": classifier.scores, "labels": classifier.labels}
     statistics: list[dict[str, Any]] = []
     for number, (features, counts) in enumerate(sorted(classifier.statistics.items())):
-        statistics.append(
-            {
-                "features": features,
-                "documents": counts.documents,
-                "distinct": counts.distinct,
-                "heaviest": counts.largest_square_sum,
-            }
-        )
+        totals = {"documents": counts.documents, "distinct": counts.distinct, "heaviest": counts.largest_square_sum}
+        statistics.append({"features": features} | totals)
         arrays |= {f"features-{number}": counts.features, f"df-{number}": counts.df}
     manifest = {
         "kind": _KIND,
@@ -416,10 +395,7 @@ def pack_classifier(classifier: Classifier) -> bytes:
 def unpack_classifier(data: bytes, name: str) -> Classifier:
     """Return the classifier in the bytes of a file; messages call it ``name``.
 
-    Raises
-    ------
-    InputError
-        As for ``load_classifier``.
+    Raises ``InputError`` as for ``load_classifier``.
     """
     entries = _entries(data, name)
     way_out = "train it again"
@@ -534,10 +510,8 @@ def resolve_classifier(
 ) -> Classifier:
     """Return a classifier, loaded if it is a path, with the chosen columns in place of those of its training.
 
-    Raises
-    ------
-    RecipeError
-        If a title column is chosen and no measure compares titles. A time column may serve another purpose.
+    Raises ``RecipeError`` if a title column is chosen and no measure compares titles. A time column may serve another
+    purpose.
     """
     loaded = classifier if isinstance(classifier, Classifier) else load_classifier(classifier)
     if title_column is not None and not loaded.vector.needs_titles:
@@ -558,19 +532,9 @@ def classifier_recipe(
 ) -> Recipe:
     """Return a classifier's recipe with the chosen keep order.
 
-    Parameters
-    ----------
-    choices : mapping of str to value
-        Options of a recipe, None if not chosen. Only ``keep`` may differ from the classifier's own.
-    format_option : callable
-        Formats an option as the caller writes it.
-    precision : str
-        The caller's way to choose a working point, for the message.
-
-    Raises
-    ------
-    RecipeError
-        If another option is chosen.
+    ``choices`` are options of a recipe, None if not chosen; only ``keep`` may differ from the classifier's own, or
+    ``RecipeError`` is raised. Its message writes an option by ``format_option``, and ``precision`` is the caller's way
+    to choose a working point.
     """
     rule = classifier.candidate_rule
     for name, value in choices.items():

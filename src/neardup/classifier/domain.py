@@ -49,9 +49,8 @@ class DomainCounts(NamedTuple):
 
     def add(self, outside: Bools, passed: Bools) -> DomainCounts:
         """Return the counts with k more candidates: which lie outside (bool[k]), and which passed (bool[k])."""
-        return DomainCounts(
-            self.candidates + len(passed), self.outside + int(outside.sum()), self.passed + int(passed.sum())
-        )
+        more = len(passed), int(outside.sum()), int(passed.sum())
+        return DomainCounts(*map(sum, zip(self, more, strict=True)))
 
     @property
     def description(self) -> str:
@@ -174,30 +173,15 @@ class Domain(NamedTuple):
     def from_dict(cls, record: Mapping[str, Any], measures: int) -> Domain:
         """Return the domain that ``as_dict`` wrote, of a classifier with this number of measures.
 
-        Raises
-        ------
-        ValueError, LookupError, TypeError
-            If the record is not a domain.
+        Raises ``ValueError`` or ``LookupError`` or ``TypeError`` if the record is not a domain.
         """
-        shapes = {
-            "measures": (measures, len(_QUANTILES)),
-            "unknown": (measures,),
-            "lengths": (len(_QUANTILES),),
-            "similarity": (len(_QUANTILES),),
-        }
-        measure_ranges, unknown_shares, length_range, similarity_range = arrays = [
-            np.array(record[name], np.float64) for name in shapes
-        ]
+        width = len(_QUANTILES)
+        shapes = {"measures": (measures, width), "unknown": (measures,), "lengths": (width,), "similarity": (width,)}
+        ranges, unknown, lengths, similarity = arrays = [np.array(record[name], np.float64) for name in shapes]
         if [array.shape for array in arrays] != list(shapes.values()):
             raise ValueError("its domain has another shape")
-        return cls(
-            measure_ranges,
-            unknown_shares,
-            length_range,
-            similarity_range,
-            tuple(map(str, record["scripts"])),
-            float(record["passed"]),
-        )
+        scripts, passed = tuple(map(str, record["scripts"])), float(record["passed"])
+        return cls(ranges, unknown, lengths, similarity, scripts, passed)
 
 
 def _range(values: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,10 +62,7 @@ class Evidence(NamedTuple):
     def __str__(self) -> str:
         if self.score is None:
             return EQUAL_TEXTS
-        strongest = self.contributions[:_MAX_LISTED]
-        return _format_contributions(
-            [contribution.measure for contribution in strongest], [contribution.amount for contribution in strongest]
-        )
+        return _format_contributions((item.measure, item.amount) for item in self.contributions[:_MAX_LISTED])
 
 
 class EvidenceTable:
@@ -126,17 +123,15 @@ class EvidenceTable:
         order = _strongest_first(self.contributions)[:, :_MAX_LISTED]
         strongest = np.take_along_axis(self.contributions, order, axis=1).tolist()
         return [
-            EQUAL_TEXTS if equal else _format_contributions([self.names[j] for j in row], amounts)
+            EQUAL_TEXTS if equal else _format_contributions(zip((self.names[j] for j in row), amounts, strict=True))
             for equal, row, amounts in zip(self._equal.tolist(), order.tolist(), strongest, strict=True)
         ]
 
     def _measure_dict(self, pair: int) -> dict[str, dict[str, float | None]] | None:
         if self._equal[pair]:
             return None
-        return {
-            contribution.measure: {"value": contribution.value, "contribution": contribution.amount}
-            for contribution in self.evidence(pair).contributions
-        }
+        contributions = self.evidence(pair).contributions
+        return {item.measure: {"value": item.value, "contribution": item.amount} for item in contributions}
 
     def _scatter(self, values: Floats, pairs: Integers) -> Floats:
         """Return the values of these pairs as values of all pairs, NaN for the rest."""
@@ -149,10 +144,6 @@ def _strongest_first(contributions: Floats) -> Integers:
     return np.asarray(np.argsort(-np.abs(contributions), axis=1, kind="stable"), np.int64)
 
 
-def _format_contributions(names: Sequence[str], amounts: Sequence[float]) -> str:
-    listed = [
-        f"{name} {amount:+.2f}"
-        for name, amount in zip(names, amounts, strict=True)
-        if abs(amount) >= _MIN_LISTED_AMOUNT
-    ]
+def _format_contributions(contributions: Iterable[tuple[str, float]]) -> str:
+    listed = [f"{name} {amount:+.2f}" for name, amount in contributions if abs(amount) >= _MIN_LISTED_AMOUNT]
     return ", ".join(listed) or NO_CONTRIBUTION

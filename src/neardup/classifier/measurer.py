@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.feature_rows import FeatureRows, extract_facts, extract_prefixes
-from neardup.classifier.records import NO_TIME, Records
-from neardup.classifier.vector import COUNT_MEASURES, HALF_CHANGED, PAIR_MEASURES, Vector, VectorComponent
+from neardup.classifier.vector import (
+    COUNT_MEASURES,
+    HALF_CHANGED,
+    NO_TIME,
+    PAIR_MEASURES,
+    Records,
+    Vector,
+    VectorComponent,
+)
 from neardup.errors import RecipeError
 from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import Extractor
@@ -83,16 +89,16 @@ def _length_ratio(documents: PreparedDocuments, left: Integers, right: Integers)
 
 
 def _word_edit(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
-    _, longer = _token_counts(documents, left, right)
+    tokens, (_, longer) = documents.rows["tokens"], _token_counts(documents, left, right)
     distances = np.empty(len(left), np.int64)
-    edit_distances(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, distances, _UNUSED)
+    edit_distances(tokens.offsets, tokens.features, left, right, distances, _UNUSED)
     return _ratio(longer - distances, longer, 1.0)
 
 
 def _in_order(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
-    shorter, longer = _token_counts(documents, left, right)
+    tokens, (shorter, longer) = documents.rows["tokens"], _token_counts(documents, left, right)
     lengths = np.empty(len(left), np.int64)
-    edit_distances(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, _UNUSED, lengths)
+    edit_distances(tokens.offsets, tokens.features, left, right, _UNUSED, lengths)
     return _ratio(lengths, shorter, (longer == 0).astype(np.float64))
 
 
@@ -149,20 +155,17 @@ def _semantic(documents: PreparedDocuments, left: Integers, right: Integers) -> 
     return similarities("semantic", cosine_counts(documents.embeddings, left, right))
 
 
-PAIR_FUNCTIONS: Mapping[str, PairFunction] = MappingProxyType(
-    {
-        "length_ratio": _length_ratio,
-        "word_edit": _word_edit,
-        "in_order": _in_order,
-        "edit": _edit,
-        "facts": _facts,
-        "facts_changed": _facts_changed,
-        "title": _title,
-        "hours_apart": _hours_apart,
-        "semantic": _semantic,
-    }
-)
-
+PAIR_FUNCTIONS: dict[str, PairFunction] = {
+    "length_ratio": _length_ratio,
+    "word_edit": _word_edit,
+    "in_order": _in_order,
+    "edit": _edit,
+    "facts": _facts,
+    "facts_changed": _facts_changed,
+    "title": _title,
+    "hours_apart": _hours_apart,
+    "semantic": _semantic,
+}
 
 #: Returns rows of texts by name.
 RowExtractor = Callable[[pa.LargeStringArray], Mapping[str, FeatureRows]]
@@ -171,24 +174,11 @@ _BLOCK_PAIRS = 1 << 14
 _PIECE_CHARACTERS = 1 << 19
 
 
-class _ComponentGroup(NamedTuple):
-    """Components computed from the same o, a and b, with their columns in the vector."""
-
-    rows: str
-    weighted: bool
-    minima: bool
-    components: list[tuple[int, VectorComponent]]
-
-
 class Measurer:
     """Measures pairs of documents by the components of a vector.
 
-    The result for a pair depends on its two documents only, and not on their order.
-
-    Raises
-    ------
-    RecipeError
-        If the vector needs document frequencies or an encoder and they are missing.
+    The result for a pair depends on its two documents only, and not on their order. Raises ``RecipeError`` if the
+    vector needs document frequencies or an encoder and they are missing.
     """
 
     def __init__(
@@ -223,11 +213,9 @@ class Measurer:
     def prepare(self, records: Records) -> PreparedDocuments:
         """Return the documents with everything that depends on a single document."""
         pieces = list(map_in_order(self._extract_rows, _text_pieces(records.texts), self._threads))
-        rows = (
-            {name: FeatureRows.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
-        )
+        rows = {name: FeatureRows.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         if "titles" in self._inputs:
-            titles = records.titles if records.titles is not None else [None] * len(records)
+            titles = records.titles or [None] * len(records)
             extractor = Extractor(Recipe(features="words:1"))
             rows |= _feature_rows("titles", extractor, _text_array([title or "" for title in titles]))
         embeddings = None
@@ -252,7 +240,7 @@ class Measurer:
         return x
 
     def _fill(self, documents: PreparedDocuments, left: Integers, right: Integers, out: Floats) -> None:
-        for name, weighted, minima, components in self._groups:
+        for (name, weighted, minima), components in self._groups.items():
             rows = documents.rows[name]
             counts = rows.pair_counts(left, right, weighted=weighted, minima=minima)
             too_large = (counts[:, 1:] < 0).any(axis=1)
@@ -273,11 +261,8 @@ class Measurer:
         return similarities_with_empty(component.measure, counts, self._units.get(component, 1))
 
     def _extract_rows(self, texts: Sequence[str]) -> dict[str, FeatureRows]:
-        rows: dict[str, FeatureRows] = {}
         array = _text_array(texts)
-        for extract in self._extractors:
-            rows |= extract(array)
-        return rows
+        return {name: rows for extract in self._extractors for name, rows in extract(array).items()}
 
     def _row_extractors(self) -> Iterator[RowExtractor]:
         """Yield the extractors of all rows that the vector compares."""
@@ -288,19 +273,23 @@ class Measurer:
         for name in sorted(special - {"numbers", "names"}):
             yield partial(_prefix_rows, name)
         if "facts" in self._inputs or special & {"numbers", "names"}:
-            yield _fact_rows
+            yield lambda texts: extract_facts(texts)._asdict()
         if "tokens" in self._inputs:
-            yield partial(_token_rows, Extractor(Recipe(features="words:1"), None, LISTED))
+            tokenizer = Extractor(Recipe(features="words:1"), None, LISTED)
+            yield lambda texts: {"tokens": _rows(tokenizer(texts))}
 
-    def _grouped_components(self) -> list[_ComponentGroup]:
-        """Return the components that compare features, grouped by the o, a and b that they need."""
-        groups: dict[tuple[str, bool, bool], _ComponentGroup] = {}
+    def _grouped_components(self) -> dict[tuple[str, bool, bool], list[tuple[int, VectorComponent]]]:
+        """Return the components that compare features, with their columns, by what gives their o, a and b.
+
+        That is a name of rows, whether their weights count, and whether the smaller weights are summed.
+        """
+        groups: dict[tuple[str, bool, bool], list[tuple[int, VectorComponent]]] = {}
         for column, component in enumerate(self.vector.components):
             if component.row_name:
                 source = self._sources[component.row_name].row_name if component.has_recipe else component.row_name
                 key = source, bool(component.weights), component.uses_minima
-                groups.setdefault(key, _ComponentGroup(*key, [])).components.append((column, component))
-        return list(groups.values())
+                groups.setdefault(key, []).append((column, component))
+        return groups
 
 
 def _row_sources(components: Sequence[VectorComponent]) -> dict[str, VectorComponent]:
@@ -326,16 +315,8 @@ def _feature_rows(name: str, extractor: Extractor, texts: pa.LargeStringArray) -
     return {name: _rows(extractor(texts)).sort()}
 
 
-def _token_rows(extractor: Extractor, texts: pa.LargeStringArray) -> dict[str, FeatureRows]:
-    return {"tokens": _rows(extractor(texts))}
-
-
 def _prefix_rows(name: str, texts: pa.LargeStringArray) -> dict[str, FeatureRows]:
     return {name: extract_prefixes(texts, int(name.partition(":")[2]))}
-
-
-def _fact_rows(texts: pa.LargeStringArray) -> dict[str, FeatureRows]:
-    return extract_facts(texts)._asdict()
 
 
 def _text_pieces(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -64,21 +64,25 @@ EXAMPLES = {
     "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
 }
 #: The modules of commands that share one.
-_MODULES = {"pairs": "dedup", "stopped": "store", "release": "store", "report": "store", "mcp": "serve"}
+_MODULES = {
+    **{"pairs": "dedup", "neighbors": "query", "mcp": "serve"},
+    **dict.fromkeys(("stopped", "release", "report"), "store"),
+    **dict.fromkeys(("index", "recipe"), "groups"),
+}
 
 
 @cache
 def load_command(name: str) -> Any:
     """Return a command with its options."""
     module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
-    is_group = hasattr(module, "app")
-    typer_app = module.app if is_group else typer.Typer(add_completion=False, rich_markup_mode=None)
-    if not is_group:
+    group = getattr(module, f"{name}_group", None)
+    typer_app = group or typer.Typer(add_completion=False, rich_markup_mode=None)
+    if group is None:
         typer_app.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(typer_app)
-    command.name, command.help = name, COMMANDS[name] if is_group else command.help
+    command.name, command.help = name, COMMANDS[name] if group else command.help
     # A command whose options all have defaults says itself what is missing.
-    needs_arguments = is_group or any(parameter.required for parameter in command.params)
+    needs_arguments = group is not None or any(parameter.required for parameter in command.params)
     command.no_args_is_help = command.no_args_is_help and needs_arguments
     return command
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import LABELS, option, refuse_ignored, with_options
@@ -204,7 +204,7 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = read_votes(labels, drawn_sample.positions, **label_options.as_dict())
+            votes = read_votes(labels, drawn_sample.positions, **asdict(label_options))
         if store is not None:
             label_store = stack.enter_context(LabelStore(store))
             _serve(drawn_sample, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)

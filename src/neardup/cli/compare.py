@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -150,7 +151,7 @@ def compare(
             classifiers=classifiers or (),
             thresholds=thresholds,
             complete=complete,
-            **label_options.as_dict(),
+            **asdict(label_options),
             title_column=title_column,
             time_column=time_column,
             progress=progress,

@@ -88,7 +88,7 @@ def contamination(
     outputs = {"-o": output, "--items": items, "--clean": clean, "--quarantine": read_options.quarantine}
     check_outputs([*inputs, *test], outputs | {"--report": report}, force=force)
 
-    from neardup.contamination.contamination import SPANS, contamination_of
+    from neardup.contamination.contamination import SPANS, check_contamination
     from neardup.documents import open_corpus, open_writer, write_table
 
     with read_options.open(inputs) as train, ExitStack() as stack:
@@ -103,7 +103,7 @@ def contamination(
             raise InputError(message) from None
         with written_files(), reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
-            result = contamination_of(
+            result = check_contamination(
                 train,
                 tests,
                 columns=columns,

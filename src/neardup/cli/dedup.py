@@ -207,12 +207,7 @@ def dedup(
 
     preferred = parse_preference(prefer)
     engine = options.spark_engine(recipe, options.threads)
-    tables = {
-        "-o": output,
-        "--duplicates": duplicates,
-        "--quarantine": options.quarantine,
-        "--summary": summary,
-    }
+    tables = {"-o": output, "--duplicates": duplicates, "--quarantine": options.quarantine, "--summary": summary}
     outputs = ({} if dry_run else tables) | {"--report": report_options.report}
     check_outputs([*inputs, *(against or ())], outputs, force=force)
 

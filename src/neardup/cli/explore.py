@@ -10,13 +10,7 @@ import typer
 
 from neardup.cli.command import option, output_option, switch, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, ReadOptions, RunOptions, resolve_content
-from neardup.cli.screen import (
-    check_outputs,
-    print_json,
-    print_message,
-    reading_progress,
-    written_files,
-)
+from neardup.cli.screen import check_outputs, print_json, print_message, reading_progress, written_files
 from neardup.errors import OutputError, RecipeError
 from neardup.exploration.options import ExplorationOptions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
-    from neardup.pages.run_report import ReportSettings
+    from neardup.pipeline.run_report import ReportSettings
     from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 
@@ -276,10 +276,6 @@ class LabelColumnOptions:
     positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
     ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the options by their names."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelOptions(LabelColumnOptions):
@@ -487,18 +483,11 @@ class ReportOptions:
         str | None, option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT)
     ] = None
     report_families: Annotated[
-        int | None,
-        option("NUMBER", "Show the N largest families, 50 by default, and half as many at random.", REPORT, min=0),
-    ] = None
+        int, option("NUMBER", "Show the N largest families, and half as many at random.", REPORT, min=0)
+    ] = 50
     report_rows: Annotated[
-        int | None,
-        option(
-            "NUMBER",
-            "List up to N dropped documents, 2000 by default; a random sample if there are more.",
-            REPORT,
-            min=0,
-        ),
-    ] = None
+        int, option("NUMBER", "List up to N dropped documents; a random sample if there are more.", REPORT, min=0)
+    ] = 2000
     report_margin: Annotated[
         str | None,
         option(
@@ -533,11 +522,11 @@ class ReportOptions:
 
     def page_options(self, *, title_column: str | None = None, time_column: str | None = None) -> ReportSettings:
         """Return the options of the page."""
-        options: ReportSettings = {"command": typed_command()}
-        if self.report_families is not None:
-            options["families"] = self.report_families
-        if self.report_rows is not None:
-            options["rows"] = self.report_rows
+        options: ReportSettings = {
+            "command": typed_command(),
+            "families": self.report_families,
+            "rows": self.report_rows,
+        }
         if title_column:
             options["title_column"] = title_column
         if time_column:

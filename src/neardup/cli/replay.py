@@ -27,6 +27,7 @@ from neardup.cli.screen import (
     print_rejected_records,
     print_summary,
     progress_bar,
+    typed_command,
     written_files,
 )
 from neardup.errors import OutputError, RecipeError
@@ -46,12 +47,7 @@ _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU 
 class HourPrinter:
     """Prints the hours of a replay as they end, and keeps them for the page.
 
-    Parameters
-    ----------
-    stdout : file
-        The stream to print to: while a progress bar runs, ``sys.stdout`` is redirected to the terminal.
-    as_json : bool
-        Whether to print JSON lines.
+    While a progress bar runs, ``sys.stdout`` is redirected to the terminal, so the stream to print to is given.
     """
 
     def __init__(self, stdout: Any, *, as_json: bool) -> None:
@@ -158,13 +154,11 @@ class ReplayReportOptions(ReportOptions):
             return None
         from neardup.pages.report import ReportLimits
 
-        options = self.page_options()
-        numbers: dict[str, Any] = {name: value for name, value in options.items() if name in ("families", "rows")}
         return {
             "output": self.report,
             "margin": margin or 0.0,
-            "limits": ReportLimits(**numbers),
-            "command": options["command"],
+            "limits": ReportLimits(families=self.report_families, rows=self.report_rows),
+            "command": typed_command(),
         }
 
 
@@ -285,12 +279,12 @@ def replay(
         verdicts = None if output is None else stack.enter_context(open_writer(output, schema, force))
         notes = VerdictLog(verdicts, schema)
 
-        page_report = None if page is None else _open_report(page, settings, statistics, clock, progress)
+        page_report = None if page is None else _open_report(page, settings, corpus, timeline, statistics)
 
         def log_verdicts(items: Sequence[Item], verdicts: Sequence[Any]) -> None:
-            notes.add(items, verdicts)
+            notes.add(verdicts)
             if page_report is not None:
-                page_report.add(items, verdicts)
+                page_report.add(verdicts)
 
         run = Replay(index, batch=batch, speed=speed, by_clock=as_listed, on_verdicts=log_verdicts)
         with clock.stage("replay"):
@@ -299,16 +293,17 @@ def replay(
         notes.flush()
         settings.check_domain(run.totals)
         if page_report is not None:
-            page_report.search_margin(corpus, timeline)
+            with clock.stage("margin"):
+                page_report.search_margin(progress)
         reject_undated(corpus, timeline)
         printer.print_totals(run.totals, downstream)
         if originals is not None:
-            corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)
+            corpus.copy(notes.originals(timeline, corpus.raw_rows), originals, force=force)
             written.append(originals)
         if page_report is not None:
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
-            page_report.write(corpus, timeline, facts, printer.hours, run.totals, downstream)
-            written.append(page_report.output)
+            page_report.write(facts, printer.hours, run.totals, downstream, clock)
+            written.append(str(report_options.report))
     print_rejected_records(corpus)
     print_totals(
         run.totals,

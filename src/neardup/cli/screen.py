@@ -333,16 +333,8 @@ def check_outputs(
 ) -> None:
     """Refuse, before the work begins, outputs that cannot or must not be written, or that share a name.
 
-    Parameters
-    ----------
-    inputs : sequence of str
-        The names of what will be read.
-    outputs : mapping
-        The names of the outputs by their options; None for an option that was not given.
-    force : bool
-        Whether existing files may be replaced.
-    checks : mapping, optional
-        Checks by option, for outputs that are not tables. Summaries, quarantines and reports have theirs.
+    ``outputs`` has their names by their options, None for one that was not given; ``checks`` has checks by option, for
+    outputs that are not tables. Summaries, quarantines and reports have theirs.
     """
     from neardup.documents import check_output
 
@@ -386,7 +378,7 @@ def check_local_file(name: str, inputs: Sequence[str], force: bool) -> None:
 
 
 def _check_page(name: str, inputs: Sequence[str], force: bool) -> None:
-    from neardup.pages.report_page import check_page
+    from neardup.pages.page import check_page
 
     check_page(name, inputs, force=force)
 

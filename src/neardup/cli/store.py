@@ -94,7 +94,7 @@ def _format_time(seconds: float) -> str:
 
 
 def _file_name(origin: str) -> str:
-    from neardup.watch.names import file_of, printable_path
+    from neardup.watch.inbox import file_of, printable_path
 
     try:
         return printable_path(file_of(origin)[0])
@@ -123,7 +123,7 @@ def release(
     from neardup.stream.index import Index, read_stored_recipe
     from neardup.stream.lock import Lock
     from neardup.stream.store import StoreReader, request_release
-    from neardup.watch.release import release as release_item
+    from neardup.watch.placement import release as release_item
 
     person = by or getpass.getuser()
     with StoreReader(store) as reader:
@@ -167,17 +167,20 @@ def report(
 
     The store is only read, so a watcher can keep writing to it.
     """
+    from neardup.pages.page import check_drawing
     from neardup.pages.report import ReportLimits
-    from neardup.watch.report import StoreReport
 
-    store_report = StoreReport(
-        store=store,
-        output=output,
+    check_drawing(output)
+    from neardup.watch.report import write_report
+
+    flow = write_report(
+        store,
+        output,
         items=items,
         limits=ReportLimits(families=families, rows=rows),
         command=typed_command(),
         classifier=classifier_options.load(),
+        force=force,
     )
-    flow = store_report.write(force=force)
     reported, duplicates = len(flow) - flow.earlier_count, len(flow.duplicates)
     print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")

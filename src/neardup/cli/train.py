@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from neardup.cli.command import LABELS, option, output_option, with_options
@@ -263,7 +264,7 @@ def train(
                 vector=vector,
                 candidate_rule=candidate_rule,
                 content=main_content,
-                **label_options.as_dict(),
+                **asdict(label_options),
                 kernels=KERNELS if kernel == "both" else (kernel,),
                 folds=folds,
                 seed=seed,

@@ -9,22 +9,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.contamination.passages import Items, Passages, make_passages, read_items
-from neardup.documents import Corpus
+from neardup.documents import Corpus, TextColumn, as_corpus
 from neardup.errors import RecipeError, option, quoted
 from neardup.features.reading import Progress, text_pieces
+from neardup.kernels import Bools, Integers
 from neardup.kernels.contamination import find_contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, map_in_order
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
 
-Integers = npt.NDArray[np.int64]
-
-#: Excerpts of training texts for reports: characters before and after the shared spans; and the largest length in
-#: characters, or as a multiple of the length of the item.
+#: Excerpts of training texts: characters around the shared spans; the largest length, and as a multiple of the item's.
 _MARGIN, _EXCERPT, _EXCERPT_RATIO = 100, 4_000, 2
 
 #: The columns of the table of spans; offsets count characters (code points) of the original texts.
@@ -34,7 +31,6 @@ SPANS = pa.schema(
     | {"containment": pa.float64()}
     | dict.fromkeys(("item_start", "item_end", "document_start", "document_end", "words"), _COUNT)
 )
-#: The columns of the table of items.
 _ITEMS = pa.schema(
     {"item": _STRING, "column": _STRING, "words": _COUNT, "containment": pa.float64()}
     | {"contaminated": pa.bool_(), "document": _STRING}
@@ -57,7 +53,6 @@ class Finding:
 
     passage: int  #: the number of the passage
     document: Any  #: the id of the training text, or its row number
-    #: Number of distinct grams of the passage in the training text, and in all.
     shared: int
     grams: int
     spans: list[Span]  #: in the order of the training text
@@ -80,22 +75,20 @@ class Contamination:
         The searched passages.
     at_least : float
         The smallest containment that counts.
-    documents, contaminated_documents : int
-        Number of training texts, and of those that contain an item.
+    documents, contaminated_documents, bytes_read : int
+        Number of training texts, of those that contain an item, and bytes of all.
     best : int64[p]
         For each passage, the largest number of its grams in one training text.
     findings : dict of int to Finding
         For each contaminated passage, the training text with most of its grams; ties go to the first.
     read_rows, contaminated_rows : list
         Raw rows of the training texts that were read, and of those that contain an item; see ``clean_rows``.
-    bytes_read : int
-        Bytes of the training texts.
     rejected : dict of str to int
         Training records that could not be read, by reason.
     stages : list of dict
         Cost of each stage.
     spans : pyarrow.Table
-        A row for each span in an item and a training text (``SPANS``); empty if ``write_spans`` received them.
+        A row for each span in an item and a training text; empty if they were written to a file.
     inputs, test_inputs : list of str
         The files of the training texts, and of the test set; empty for documents in memory.
     """
@@ -186,7 +179,7 @@ class Contamination:
         ]
         return pa.Table.from_pylist(table_rows, _ITEMS)
 
-    def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
+    def clean_rows(self, raw_rows: int) -> Bools:
         """Return whether each raw row of the training texts was read and contains no item: bool[rows]."""
         keep = np.zeros(raw_rows, bool)
         for rows in self.read_rows:
@@ -196,19 +189,21 @@ class Contamination:
         return keep
 
 
-def contamination_of(
-    train: Corpus,
-    test: Corpus,
+def check_contamination(
+    train: Any,
+    test: Any,
     *,
     columns: Sequence[str] = (),
     ngrams: int = 13,
     at_least: float = 0.5,
     min_words: int = 8,
+    text_column: TextColumn = None,
+    id_column: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     write_spans: Callable[[pa.Table], None] | None = None,
 ) -> Contamination:
-    """Find the items of a test set that occur in training texts, exactly, reading these once.
+    """Find the items of a test set that occur in training texts, exactly, reading the training texts once.
 
     The grams of an item's text are its contiguous n-grams of words, or one gram of all its words if they are fewer than
     n. Its containment in a training text is o / a: o of its a distinct grams occur there. Words are those of the normal
@@ -216,10 +211,20 @@ def contamination_of(
 
     Parameters
     ----------
-    train, test : Corpus
-        The training texts, which are read once and not kept in memory, and the test set, which is.
-    columns, ngrams, at_least, min_words, threads, progress
-        As in ``neardup.check_contamination``; [Brown et al. 2020, appendix C] takes texts of at least 8 words.
+    train, test : list of str, table, array or Corpus
+        As in ``dedup``, or the result of ``open_files``.
+    columns : sequence of str
+        Columns of the test set to look for, separately and together; its texts by default.
+    ngrams : int
+        Words per n-gram; an item with fewer words is a single n-gram. Raising it finds fewer matches by chance.
+    at_least : float
+        The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
+    min_words : int
+        Texts of the test set with fewer words are skipped; [Brown et al. 2020, appendix C] takes 8.
+    text_column, id_column : str, optional
+        Columns of the training texts; detected automatically.
+    threads, progress
+        As in ``dedup``.
     write_spans : callable, optional
         Called with tables of spans (``SPANS``), in the order of the training texts; by default they are collected.
 
@@ -229,25 +234,38 @@ def contamination_of(
         If a number is out of range.
     InputError
         If the test set has no items, or lacks a column.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
+    >>> test = ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."]
+    >>> found = nd.check_contamination(train, test)
+    >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
+    (1, 2, 1)
     """
     if not 0 < at_least <= 1:
         raise RecipeError(
             f"{option('--at-least')} {quoted(at_least)} is not a share: give one above 0 and at most 1, such as 0.5"
         )
+    training = as_corpus(train, text_column, id_column)
+    items = as_corpus(test, columns[0] if columns and not isinstance(test, Corpus) else None)
     clock = Clock()
     with clock.stage("test set"):
-        passages = make_passages(read_items(test, columns), ngrams, min_words)
+        passages = make_passages(read_items(items, columns), ngrams, min_words)
         share = Fraction(str(at_least))
     best = np.zeros(len(passages), np.int64)
-    found = Contamination(passages, at_least, best, stages=clock.stages, inputs=train.inputs, test_inputs=test.inputs)
+    found = Contamination(
+        passages, at_least, best, stages=clock.stages, inputs=training.inputs, test_inputs=items.inputs
+    )
     tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search_piece, passages, (share.numerator, share.denominator))
         _ = passages.tables  # computed once, before the threads start
-        for piece in map_in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
+        for piece in map_in_order(search, _pieces(training, found.read_rows, progress), threads or default_threads()):
             _add_findings(found, piece, write_spans or tables.append)
     found.spans = pa.concat_tables(tables)
-    found.rejected = dict(train.rejected.counts)
+    found.rejected = dict(training.rejected.counts)
     return found
 
 
@@ -282,7 +300,6 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
 
 
 def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> _PieceFindings:
-    """Search training texts for passages."""
     data, offsets = text_buffers(piece.texts)
     normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
@@ -332,11 +349,12 @@ def _document_name(piece: _Piece, at: int) -> Any:
 def _find_spans(
     passages: Passages, passage: int, training_tokens: list[Token], places: Integers, numbers: Integers
 ) -> list[Span]:
-    """Return the maximal runs of grams that a passage and a training text share.
-
-    ``training_tokens``: the words of the training text; ``places``, ``numbers``: the places and numbers of grams in it.
-    """
-    grams, item_tokens, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
+    """Return the maximal runs of grams that a passage and a training text share."""
+    grams, item_tokens, width = (
+        passages.grams(passage).tolist(),
+        tokens(passages.text(passage)),
+        passages.width(passage),
+    )
     item_places: dict[int, list[int]] = {}
     for at, gram in enumerate(grams):
         item_places.setdefault(gram, []).append(at)
@@ -354,7 +372,6 @@ def _find_spans(
 
 
 def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) -> int:
-    """Return the number of consecutive grams, from a place of the passage on, that follow each other in the text."""
     length = 1
     while at + length < len(grams) and found.get(place + length) == grams[at + length]:
         length += 1
@@ -362,7 +379,6 @@ def _run_length(grams: list[int], at: int, found: dict[int, int], place: int) ->
 
 
 def _add_findings(found: Contamination, piece: _PieceFindings, write_spans: Callable[[pa.Table], None]) -> None:
-    """Add the findings of a piece of training texts."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
     np.maximum(found.best, piece.best, out=found.best)
@@ -379,18 +395,14 @@ def _add_findings(found: Contamination, piece: _PieceFindings, write_spans: Call
 
 def _table(passages: Passages, findings: Sequence[Finding]) -> pa.Table:
     rows = [
-        {
-            "item": str(passages.items.names[int(passages.item[finding.passage])]),
-            "column": passages.items.columns[int(passages.column[finding.passage])],
-            "document": str(finding.document),
-            "containment": finding.containment,
-            "item_start": span.item_start,
-            "item_end": span.item_end,
-            "document_start": span.start,
-            "document_end": span.end,
-            "words": span.words,
-        }
+        (
+            str(passages.items.names[int(passages.item[finding.passage])]),
+            passages.items.columns[int(passages.column[finding.passage])],
+            str(finding.document),
+            finding.containment,
+            *span,
+        )
         for finding in findings
         for span in finding.spans
     ]
-    return pa.Table.from_pylist(rows, SPANS)
+    return pa.Table.from_pylist([dict(zip(SPANS.names, row, strict=True)) for row in rows], SPANS)

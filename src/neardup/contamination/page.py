@@ -6,52 +6,32 @@ from collections.abc import Iterator, Sequence
 
 from neardup.contamination.contamination import Contamination, Finding
 from neardup.documents.output import OutputFile, check_place
+from neardup.pages import html
 from neardup.pages.diff import ShownDocument
 from neardup.pages.diff_view import side_by_side
-from neardup.pages.html import (
-    Html,
-    bar,
-    closing,
-    command,
-    facts,
-    fold,
-    join_html,
-    named_inputs,
-    notes,
-    opening,
-    search_field,
-    section,
-    table,
-    text,
-    tiles,
-)
+from neardup.pages.html import Html, text
 from neardup.pages.numbers import format_count, format_share, format_size
 from neardup.pages.page import page
 from neardup.version import __version__
 
 _TITLE = "Contamination"
-#: The largest number of items shown with their texts, the largest containment first.
-_MAX_ITEMS = 200
-#: Number of items that are open at first.
-_OPEN_ITEMS = 3
+#: The most items shown with their texts, and those that are open at first.
+_MAX_ITEMS, _OPEN_ITEMS = 200, 3
 
 
 def write_page(
     found: Contamination, output: str, *, force: bool = False, fail_over: float | None = None, typed: str = ""
 ) -> None:
-    """Write the page of a contamination check.
+    """Write the page of a contamination check; ``fail_over`` is the largest allowed share, ``typed`` the command.
 
-    ``force``: whether an existing file may be replaced; ``fail_over``: the largest allowed share of contaminated items;
-    ``typed``: the command, quoted for a shell, empty from Python. Raises ``OutputError`` if it cannot be written there.
+    Raises ``OutputError`` if it cannot be written there.
     """
     check_place(output, (), force, remote=True)
-    content = contamination_page(found, fail_over=fail_over, typed=typed)
     with OutputFile(output) as file:
-        file.write(content.encode())
+        file.write(_build_page(found, fail_over, typed).encode())
 
 
-def contamination_page(found: Contamination, *, fail_over: float | None = None, typed: str = "") -> str:
-    """Return the page; see ``write_page``."""
+def _build_page(found: Contamination, fail_over: float | None, typed: str) -> str:
     summary = found.summary
     rule = (
         f"An item is contaminated if one training text has at least {summary['at_least']:.4g} of its "
@@ -64,15 +44,19 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         by_item.setdefault(int(found.passages.item[finding.passage]), finding)
     findings = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [
-        opening(_TITLE, join_html([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
-        tiles(list(_tiles(found, fail_over))),
-        notes(list(_notes(found)), title="Not searched"),
-        section("columns", "By column", _columns(found)),
-        section("items", "Contaminated items", *_items(found, findings), intro=_intro(findings)),
-        section("reading", "How to read this", _glossary()),
-        closing(*([command(typed)] if typed else []), f"neardup {__version__}"),
+        html.opening(
+            _TITLE,
+            html.join_html([html.named_inputs(found.test_inputs), " in ", html.named_inputs(found.inputs)]),
+            rule,
+        ),
+        html.tiles(list(_tiles(found, fail_over))),
+        html.notes(list(_notes(found)), title="Not searched"),
+        html.section("columns", "By column", _columns(found)),
+        html.section("items", "Contaminated items", *_items(found, findings), intro=_intro(findings)),
+        html.section("reading", "How to read this", _glossary()),
+        html.closing(*([html.command(typed)] if typed else []), f"neardup {__version__}"),
     ]
-    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=["search.js"])
+    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), scripts=["search.js"])
 
 
 def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str, str, str]]:
@@ -107,9 +91,9 @@ def _columns(found: Contamination) -> Html:
     rows = []
     for name, counts in found.summary["columns"].items():
         share = format_share(counts["contaminated"], counts["searched"])
-        drawn = "" if counts["share"] is None else bar(counts["share"], share)
+        drawn = "" if counts["share"] is None else html.bar(counts["share"], share)
         rows.append([text(name), counts["searched"], counts["contaminated"], drawn, counts["too_short"]])
-    return table(["column", "searched", "contaminated", "share", "too few words"], rows)
+    return html.table(["column", "searched", "contaminated", "share", "too few words"], rows)
 
 
 def _intro(findings: Sequence[Finding]) -> str:
@@ -125,7 +109,7 @@ def _intro(findings: Sequence[Finding]) -> str:
 def _items(found: Contamination, findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         return
-    yield search_field("items", label="Find an item", noun="items")
+    yield html.search_field("items", label="Find an item", noun="items")
     passages, items = found.passages, found.items
     for at, finding in enumerate(findings[:_MAX_ITEMS]):
         name = str(items.names[int(passages.item[finding.passage])])
@@ -138,7 +122,7 @@ def _items(found: Contamination, findings: Sequence[Finding]) -> Iterator[str]:
         training_text = ShownDocument(
             f"training text {finding.document}{'' if finding.is_whole else ', in part'}", "", finding.excerpt
         )
-        yield fold(
+        yield html.fold(
             text(f"{name} · {column} · {format_share(finding.shared, finding.grams)} · in {finding.document}"),
             side_by_side(item, training_text, head=heading),
             is_open=at < _OPEN_ITEMS,
@@ -147,7 +131,7 @@ def _items(found: Contamination, findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _glossary() -> Html:
-    return facts(
+    return html.facts(
         {
             "containment": "Of the distinct n-grams of an item, the share that occurs in one training text. An item "
             "with fewer words than an n-gram is one n-gram of all its words: it is found completely or not at all.",

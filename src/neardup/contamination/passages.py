@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,16 +15,12 @@ from neardup.documents import Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
+from neardup.kernels import Integers, Words
 from neardup.kernels.contamination import insert_grams
 from neardup.kernels.grams import LISTED
 from neardup.kernels.tables import insert_keys, table_size
 from neardup.recipe import Recipe
-from neardup.text.normalize import Token, tokens
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-
-#: Column name for all columns of an item together.
 ALL = "all"
 #: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table passes.
 _FILTER_BITS = 16
@@ -42,10 +37,9 @@ class Items:
 
 
 def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
-    """Return the items of a test set, which is read once. Its text column decides which rows are items.
+    """Return the items of a test set, which is read once; its text column, the first of ``columns``, decides which.
 
-    ``columns``: the columns to compare, the text column first; that one alone by default. Raises ``InputError`` if
-    there is no item, an id is repeated, or a column is missing or not a text column.
+    Raises ``InputError`` if there is no item, an id is repeated, or a column is missing or not a text column.
     """
     batches = list(corpus.scan())
     texts = [text for batch in batches for text in batch.texts.to_pylist()]
@@ -69,7 +63,6 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
 
 
 def _column_texts(table: pa.Table, column: str) -> list[str]:
-    """Return a column of texts; nulls become empty texts."""
     if column not in table.column_names:
         raise InputError(
             f"the test set has no column {column!r}: choose from {', '.join(table.column_names)} with "
@@ -134,10 +127,6 @@ class Passages:
     def width(self, passage: int) -> int:
         """Return the number of words of each gram of a passage."""
         return min(int(self.words[passage]), self.ngrams)
-
-    def tokens(self, passage: int) -> list[Token]:
-        """Return the words of a passage with their places."""
-        return tokens(self.text(passage))
 
 
 def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:

@@ -7,8 +7,7 @@ lines.
 
 from __future__ import annotations
 
-from neardup.documents.copy import CopyReport
-from neardup.documents.corpus import Corpus, Ids, corpus_of, open_corpus
+from neardup.documents.corpus import Corpus, Ids, as_corpus, cluster_column, corpus_of, open_corpus
 from neardup.documents.output import Writer, check_output, open_writer, write_table
 from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
 from neardup.documents.rejected import Rejected
@@ -17,7 +16,6 @@ from neardup.documents.tables import DETECTED_TIME_COLUMN, OrderColumn, TextColu
 __all__ = [
     "DETECTED_TIME_COLUMN",
     "Batch",
-    "CopyReport",
     "Corpus",
     "Ids",
     "Names",
@@ -25,7 +23,9 @@ __all__ = [
     "Rejected",
     "TextColumn",
     "Writer",
+    "as_corpus",
     "check_output",
+    "cluster_column",
     "corpus_of",
     "join_ids",
     "join_order",

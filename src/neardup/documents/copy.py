@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +24,6 @@ from neardup.errors import OutputError
 MaskedSource = tuple[Source, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True)
-class CopyReport:
-    """The number of records written, and their bytes before any .gz or .zst compression."""
-
-    rows: int
-    bytes: int
-
-
 def copy_kept(
     masked: Sequence[MaskedSource],
     output: str,
@@ -40,8 +31,8 @@ def copy_kept(
     progress: Callable[[int], object],
     added: pa.Table | None = None,
     threads: int = 1,
-) -> CopyReport:
-    """Write the kept rows of all sources to a file in the format of its suffix, to standard output or to a folder.
+) -> int:
+    """Write the kept rows of all sources to a file, standard output or a folder; return their number.
 
     ``added`` has further columns, with a row for each kept row. JSON lines get them at their ends and are otherwise
     unchanged.
@@ -97,7 +88,7 @@ def _copy_lines(
     output: str,
     progress: Callable[[int], object],
     added: pa.Table | None,
-) -> CopyReport:
+) -> int:
     rows = 0
     with OutputFile(output) as file:
         first = sources[0].dialect
@@ -108,8 +99,7 @@ def _copy_lines(
                 file.write(data if added is None else _with_fields(data, added.slice(rows, count)))
                 rows += count
                 progress(count)
-        size = file.tell()
-    return CopyReport(rows, size)
+    return rows
 
 
 def _with_fields(lines: bytes, added: pa.Table) -> bytes:
@@ -127,7 +117,7 @@ def _copy_tables(
     progress: Callable[[int], object],
     added: pa.Table | None,
     threads: int,
-) -> CopyReport:
+) -> int:
     schema = kept_schema(masked, text)
     output_schema = pa.schema([*schema, *([] if added is None else added.schema)], schema.metadata)
     with Writer(output, output_schema, text, _codec([source for source, _ in masked]), threads) as writer:
@@ -139,7 +129,7 @@ def _copy_tables(
                         table = table.append_column(rows.schema.field(name), rows[name])
                 writer.write(table)
                 progress(table.num_rows)
-    return CopyReport(writer.rows, writer.size)
+    return writer.rows
 
 
 def _codec(sources: Sequence[Source]) -> str:
@@ -156,10 +146,7 @@ def _codec(sources: Sequence[Source]) -> str:
 def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
     """Return the paths below an output folder, each with its input.
 
-    Raises
-    ------
-    OutputError
-        If the folder cannot hold an output for each input.
+    Raises ``OutputError`` if the folder cannot hold an output for each input.
     """
     places: dict[str, InputFile] = {}
     for source in sources:
@@ -191,25 +178,24 @@ def _copy_files(
     progress: Callable[[int], object],
     added: pa.Table | None,
     threads: int,
-) -> CopyReport:
+) -> int:
     positions_by_id([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
-    rows = size = 0
+    rows = 0
     with output_errors(output), folder_at(output) as folder:
         for source, mask in masked:
             if isinstance(source, TextFiles):
                 for file in (source.files[row] for row in np.flatnonzero(mask).tolist()):
-                    size += _copy_file(file, os.path.join(folder, _output_path(file)))
+                    _copy_file(file, os.path.join(folder, _output_path(file)))
                     rows += 1
                     progress(1)
                 continue
             target = os.path.join(folder, _output_path(source.file))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             added_rows = None if added is None else added.slice(rows, int(mask.sum()))
-            report = copy_kept([(source, mask)], target, text, progress, added_rows, threads)
-            rows, size = rows + report.rows, size + report.bytes
-    return CopyReport(rows, size)
+            rows += copy_kept([(source, mask)], target, text, progress, added_rows, threads)
+    return rows
 
 
 def _output_path(file: InputFile) -> str:
@@ -217,13 +203,12 @@ def _output_path(file: InputFile) -> str:
     return "/".join(step for step in steps if step not in ("", ".", ".."))
 
 
-def _copy_file(file: InputFile, target: str) -> int:
+def _copy_file(file: InputFile, target: str) -> None:
     with input_errors(file.name), file.filesystem.open_input_file(file.path) as stream:
         content: bytes = stream.read()
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "xb") as copy:
         copy.write(content)
-    return len(content)
 
 
 def origins(sources: Sequence[Source], bounds: Sequence[int], rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

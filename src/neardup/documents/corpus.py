@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, positions_by_id
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, positions_by_id
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -55,7 +55,7 @@ from neardup.documents.records import (
 )
 from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
-from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
+from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
@@ -130,10 +130,8 @@ class Corpus:
 
     Attributes
     ----------
-    sources : list of Source
-        The inputs, opened.
-    read_options : ReadOptions
-        The columns to read, and the largest document allowed.
+    inputs : list of str
+        The names of the inputs as they were given; empty for data in memory.
     total_bytes : int
         The bytes on disk of all inputs; for data in memory those of the texts.
     text_column : str
@@ -150,8 +148,6 @@ class Corpus:
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
-    quarantine : str or None
-        The file of rejected records.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
     omitted_count : int
@@ -177,7 +173,7 @@ class Corpus:
         self.notes, self.raw_rows = list(notes), 0
         self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
         self.sources = sources
-        self.read_options, self._inputs, self._strict = options, list(inputs), strict
+        self.read_options, self.inputs, self._strict = options, list(inputs), strict
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
@@ -186,11 +182,6 @@ class Corpus:
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
         self._discard_spool = None if spool is None else weakref.finalize(self, spool.discard)
-
-    @property
-    def inputs(self) -> list[str]:
-        """The names of the inputs as they were given; empty for data in memory."""
-        return list(self._inputs)
 
     @property
     def columns(self) -> list[str]:
@@ -215,10 +206,7 @@ class Corpus:
 
         They are not rejected, copied or counted here, and are closed with this corpus.
 
-        Raises
-        ------
-        InputError
-            If a file is on both sides.
+        Raises ``InputError`` if a file is on both sides.
         """
         identities = {_identity(file) for source in self.sources for file in source.files}
         for source in reference.sources:
@@ -352,14 +340,12 @@ class Corpus:
         if len(repeats):
             later = int(repeats[0])
             example = names.name_at(later)
-            raise self.repeated_ids_error(
-                len(repeats), example, names.rows[[names.position_of(example), later]].tolist()
-            )
+            rows = names.rows[[names.position_of(example), later]]
+            raise self._repeated_ids_error(len(repeats), example, [self._place(row) for row in rows.tolist()])
 
-    def repeated_ids_error(self, documents: int, example: Any, rows: Sequence[int]) -> InputError:
-        """Return the error for ``documents`` with the id of an earlier one; ``rows`` have the id ``example``."""
-        places = [self._place(row) for row in rows]
-        rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
+    def _repeated_ids_error(self, documents: int, example: Any, places: Sequence[str]) -> InputError:
+        """Return the error for documents with the id of an earlier one, such as the example at these places."""
+        rows_instead = option("--ids rows", "ids='rows'" if self.inputs else "id_column=''")
         hints = [f"number the rows instead with {rows_instead}"]
         if len(set(places)) == 1:
             hints.insert(0, "name each file once")
@@ -375,7 +361,7 @@ class Corpus:
     def _place(self, row: int) -> str:
         source = bisect_right(self._bounds, row) - 1
         own_row = row - self._bounds[source]
-        return place_of_row(self.sources[source], own_row) if self._inputs else f"row {own_row}"
+        return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
@@ -393,8 +379,8 @@ class Corpus:
         progress: Callable[[int], None] | None = None,
         added: pa.Table | None = None,
         threads: int = 1,
-    ) -> CopyReport:
-        """Pass two: write the raw rows under a mask, with all columns, in their order.
+    ) -> int:
+        """Pass two: write the raw rows under a mask, with all columns, in their order; return their number.
 
         JSON lines to JSON lines, and delimited text to the same, copy the bytes unchanged. ``added`` has further
         columns, with a row for each kept row. ``progress`` is called with the number of rows written since the last
@@ -540,7 +526,7 @@ Ids = Literal["column", "rows", "file+id"]
 
 
 def open_corpus(
-    inputs: Sequence[str | os.PathLike[str]],
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     text_column: TextColumn = None,
     id_column: str | None = None,
@@ -555,7 +541,7 @@ def open_corpus(
 
     Parameters
     ----------
-    inputs : sequence of str or path
+    inputs : str, path or sequence of these
         In the order of the documents. A folder stands for its data files, by name, or if it has none for its text
         files.
     text_column : str or sequence of str, optional
@@ -650,27 +636,36 @@ def corpus_of(
     text_column: TextColumn = None,
     id_column: str | None = None,
     order_column: str | None = None,
-    strict: bool = False,
-    quarantine: str | None = None,
-    max_document: int | None = None,
-    ids: Ids = "column",
 ) -> Corpus:
-    """Return a corpus of data in memory; the options are those of `open_corpus`, but ids cannot begin with file names.
+    """Return data in memory as a corpus: texts, or columns in any form that `tables.table_of` accepts.
 
-    Parameters
-    ----------
-    data : object
-        Texts, or columns in any form that Arrow accepts, see `neardup.documents.tables.table_of`.
+    The other parameters are those of `open_corpus`.
     """
-    if ids == "file+id":
-        raise RecipeError("ids 'file+id' is for files, and this data is in memory: give ids='rows' to number the rows")
     table = table_of(data)
-    if quarantine is not None:
-        check_quarantine(quarantine, ())
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
     sources: list[Source] = [ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")]
-    options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
+    options = choose_columns(sources, text_column, id_column, order_column, None)
     columns.cut(options.texts)
-    return Corpus(sources, options, text_bytes(table, options.texts), strict=strict, quarantine=quarantine)
+    return Corpus(sources, options, text_bytes(table, options.texts))
+
+
+def cluster_column(name: str | None) -> OrderColumn | None:
+    """Return the order column for a column whose equal values mean duplicates."""
+    return None if name is None else OrderColumn(name, "clusters")
+
+
+def as_corpus(
+    data: Any, text_column: TextColumn = None, id_column: str | None = None, clusters: str | None = None
+) -> Corpus:
+    """Return data in memory as a corpus, and open files as they are.
+
+    Raises ``RecipeError`` if columns are named for open files.
+    """
+    if not isinstance(data, Corpus):
+        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=cluster_column(clusters))
+    for name, value in {"text_column": text_column, "id_column": id_column, "clusters": clusters}.items():
+        if value is not None:
+            raise RecipeError(f"{name} {value!r} comes too late for open files; give it to open_files")
+    return data

@@ -26,10 +26,7 @@ from neardup.errors import InputError
 def delimited_source(file: InputFile, codec: Codec | None) -> LineSource:
     """Open a file of delimited text.
 
-    Raises
-    ------
-    InputError
-        If it has no readable header row.
+    Raises ``InputError`` if it has no readable header row.
     """
     with closing(blocks(file, codec, DelimitedDialect(",").record_ends, 1 << 18)) as start:
         head = next(start, None)

@@ -81,11 +81,6 @@ def format_of_name(name: str) -> Format | None:
     return None if kind is None else Format(kind, codec)
 
 
-def is_data_name(name: str) -> bool:
-    """Return whether a name is that of a table, not of a text."""
-    return suffixes(name)[0] in KIND_OF_SUFFIX
-
-
 def is_page_name(name: str) -> bool:
     """Return whether a name is that of a web page."""
     return suffixes(name)[0] in PAGE_SUFFIXES
@@ -279,7 +274,7 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         raise InputError(f"{name} is an index, which is no input here: {hint} {commands}")
     files.sort(key=lambda file: file.relative)
     documents = [file for file in files if not file.relative.startswith(indexes)]
-    data = [file for file in documents if is_data_name(file.relative)]
+    data = [file for file in documents if suffixes(file.relative)[0] in KIND_OF_SUFFIX]
     texts = [file for file in documents if suffixes(file.relative)[0] in TEXT_SUFFIXES]
     chosen = data or texts
     if not chosen:

@@ -83,10 +83,7 @@ _THREAD_BLOCK = BLOCK // 4
 def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) -> LineSource:
     """Open a file of JSON lines, or a span of it.
 
-    Raises
-    ------
-    InputError
-        If the file is a JSON array.
+    Raises ``InputError`` if the file is a JSON array.
     """
     dialect = JsonLines()
     types: dict[str, Counter[pa.DataType]] = {}

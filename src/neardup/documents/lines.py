@@ -73,27 +73,21 @@ class Dialect(Protocol):
 
     def record_ends(self, data: bytes) -> np.ndarray:
         """Return the position after each record that ends in the bytes."""
-        ...
 
     def blank_records(self, block: Block) -> np.ndarray:
         """Return which records are blank lines."""
-        ...
 
     def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
         """Parse all records at once: return an array for each column; None if that fails."""
-        ...
 
     def parse_record(self, record: str, options: ReadOptions) -> Row:
         """Parse one record, or raise RecordError."""
-        ...
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
         """Return a schema for good records."""
-        ...
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records as a table of this schema."""
-        ...
 
 
 class LineSource:

@@ -65,10 +65,7 @@ def is_uri(name: str) -> bool:
 def remote_place(uri: str) -> tuple[Any, str]:
     """Return the filesystem that a URI names, and the path there.
 
-    Raises
-    ------
-    OutputError
-        If PyArrow has no such filesystem.
+    Raises ``OutputError`` if PyArrow has no such filesystem.
     """
     if uri.startswith("file:"):
         raise OutputError(f"{uri} is a file of this machine: give its path alone")
@@ -249,10 +246,7 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     An output is a file, ``-``, or a folder: a name with a slash at its end, or any name if an input is a folder or a
     text file. It must not be an input or be inside one, and replaces an existing file only with ``force``.
 
-    Raises
-    ------
-    OutputError
-        If it cannot or must not be written.
+    Raises ``OutputError`` if it cannot or must not be written.
     """
     if output == "-":
         return
@@ -382,11 +376,6 @@ class Writer:
         except BaseException:
             self._file.discard()
             raise
-
-    @property
-    def size(self) -> int:
-        """The number of bytes written so far, before any .gz or .zst compression."""
-        return self._file.tell()
 
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table."""
@@ -553,8 +542,7 @@ class _Arrow:
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         # Dictionaries must not change between the batches of an Arrow file, so plain values are written.
         self._schema = pa.schema(
-            [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema],
-            schema.metadata,
+            [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema], schema.metadata
         )
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)

@@ -23,14 +23,11 @@ def is_text_type(kind: pa.DataType) -> bool:
     """Return whether a column of this type can hold texts."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
+    tests = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
     )
+    return any(test(kind) for test in tests)
 
 
 def is_id_type(kind: pa.DataType) -> bool:
@@ -176,10 +173,7 @@ def ids_from(array: Any) -> Any:
 def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
     """Return one schema for the rows of all: integers widen, and null gives way to any type.
 
-    Raises
-    ------
-    InputError
-        If a column has types that do not fit together; ``name`` says in what.
+    Raises ``InputError`` if a column has types that do not fit together; ``name`` says in what.
     """
     distinct: list[pa.Schema] = []
     for schema in schemas:
@@ -221,10 +215,7 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
 def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
     """Return the type in which order values of several types are compared.
 
-    Raises
-    ------
-    InputError
-        If the types have no common order.
+    Raises ``InputError`` if the types have no common order.
     """
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
@@ -257,7 +248,7 @@ _MAX_ENCODED = 1 << 20
 def repeated_ids(ids: Any) -> np.ndarray:
     """Return the positions of ids (int64 or large_string, without nulls) that occurred before, ascending."""
     ids = one_array(ids)
-    # Not to_numpy, which imports pandas where it is installed: a third of the time of a small run.
+    # Neither to_numpy nor pa.array, which import pandas where it is installed: a third of the time of a small run.
     if pa.types.is_integer(ids.type):
         codes = np.from_dlpack(ids)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
@@ -265,8 +256,11 @@ def repeated_ids(ids: Any) -> np.ndarray:
         suspects = _repeated_values(codes)
         firsts = np.unique(codes[suspects], return_index=True)[1]
         return np.delete(suspects, firsts)
-    suspects = _repeated_values(_hashes(ids)) if len(ids) > _MAX_ENCODED else np.arange(len(ids))
-    codes = np.from_dlpack(pc.dictionary_encode(ids.take(suspects)).indices)
+    suspects = np.arange(len(ids))
+    if len(ids) > _MAX_ENCODED:
+        suspects = _repeated_values(_hashes(ids))
+        ids = ids.take(suspects)
+    codes = np.from_dlpack(pc.dictionary_encode(ids).indices)
     # Codes count up as new values appear, so a code not above all before it is a repeat.
     maxima = np.maximum.accumulate(codes)
     repeats: np.ndarray = suspects[1:][codes[1:] <= maxima[:-1]]
@@ -387,7 +381,6 @@ class ColumnSource(Protocol):
 
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the input shows them."""
-        ...
 
 
 class Source(ColumnSource, Protocol):
@@ -401,19 +394,15 @@ class Source(ColumnSource, Protocol):
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the chosen columns, chunk by chunk."""
-        ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return a schema for all kept rows."""
-        ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""
-        ...
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, as raw as the format allows."""
-        ...
 
 
 def name_of_row(source: Source, row: int) -> str:
@@ -622,10 +611,7 @@ class Names:
     def position_of(self, name: Any) -> int:
         """Return the position of a document by its name; if both sides have the name, that of the input.
 
-        Raises
-        ------
-        UnknownDocument
-            If no document has the name.
+        Raises ``UnknownDocument`` if no document has the name.
         """
         if self.ids is None:
             rows = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)

@@ -36,11 +36,9 @@ class Sink(Protocol):
 
     def write(self, data: Any) -> int:
         """Append bytes."""
-        ...
 
     def tell(self) -> int:
         """Return the number of bytes written so far."""
-        ...
 
 
 class EncodedGroup(NamedTuple):

@@ -139,31 +139,13 @@ def _column(values: Iterable[Any]) -> Any:
 
 
 TEXT_NAMES = (
-    "text",
-    "content",
-    "body",
-    "document",
-    "article",
-    "raw_content",
-    "full_text",
-    "fulltext",
-    "description",
-    "abstract",
-    "sentence",
+    *("text", "content", "body", "document", "article", "raw_content", "full_text", "fulltext", "description"),
+    *("abstract", "sentence"),
 )
 _MAX_LISTED = 30
 TIME_NAMES = (
-    "timestamp",
-    "time",
-    "date",
-    "datetime",
-    "published",
-    "published_at",
-    "pubdate",
-    "created",
-    "created_at",
-    "updated",
-    "modified",
+    *("timestamp", "time", "date", "datetime", "published", "published_at", "pubdate", "created", "created_at"),
+    *("updated", "modified"),
 )
 #: As the order column: the column of times, detected by its name.
 DETECTED_TIME_COLUMN = "<the column of times>"
@@ -203,20 +185,13 @@ def _named_texts(sources: Sequence[ColumnSource], text: str | Sequence[str]) -> 
 
 
 def choose_columns(
-    sources: Sequence[ColumnSource],
-    text: TextColumn,
-    key: str | None,
-    order: str | None,
-    max_document: int | None,
+    sources: Sequence[ColumnSource], text: TextColumn, key: str | None, order: str | None, max_document: int | None
 ) -> ReadOptions:
     """Choose the columns of all inputs; empty files, which show no columns, are ignored.
 
     A text or id column of None is detected by its name; an id column of "" means that there is none.
 
-    Raises
-    ------
-    InputError
-        If a column is missing, has an unsuitable type, or cannot be detected.
+    Raises ``InputError`` if a column is missing, has an unsuitable type, or cannot be detected.
     """
     sources = [source for source in sources if source.columns()]
     names = [] if text is None else _named_texts(sources, text)

@@ -37,7 +37,6 @@ from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
-#: The default number of pairs of each kind to show.
 MAX_EXAMPLES = 20
 #: The kinds of pairs to show: whether they are returned (None for either), and their label.
 _KINDS: dict[str, tuple[bool | None, str]] = {
@@ -135,7 +134,6 @@ class Audit(AuditResult):
             file.write(content.encode() + b"\n")
 
 
-#: The default number of pairs to draw.
 AUDIT_SAMPLE = 200
 _LABEL_CELLS = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
 

@@ -6,32 +6,16 @@ from collections.abc import Iterator
 
 from neardup.evaluation.audit_result import AuditResult, Example, Examples
 from neardup.evaluation.intervals import Figure
+from neardup.pages import html
 from neardup.pages.diff_view import pair_fold
-from neardup.pages.html import (
-    Html,
-    clip,
-    escape,
-    facts,
-    join_html,
-    named_inputs,
-    notes,
-    opening,
-    search_field,
-    section,
-    table,
-    text,
-    tiles,
-    to_html,
-)
+from neardup.pages.html import Html, escape, text
 from neardup.pages.page import check_drawing, page
 from neardup.version import __version__
 
 _TITLE = "How good is this result?"
 #: Narrower intervals get one more digit.
 _NARROW_INTERVAL = 0.05
-#: The maximum length of a title in the line of a pair.
 _MAX_TITLE_LENGTH = 90
-#: The heading and the meaning of each kind of pairs.
 _KINDS = {
     "wrong": (
         "Returned, but judged different",
@@ -52,26 +36,26 @@ def audit_page(audit: AuditResult, *, command: str = "") -> str:
     """Return the page of an audit, with its examples if it has any."""
     check_drawing("a page")
     body = [
-        opening(
+        html.opening(
             _TITLE,
-            named_inputs(audit.inputs),
-            join_html([text(audit.point), "; candidates: ", text(audit.candidate_rule)]),
+            html.named_inputs(audit.inputs),
+            html.join_html([text(audit.point), "; candidates: ", text(audit.candidate_rule)]),
         ),
-        tiles(list(_tiles(audit))),
-        notes(audit.notes(), title="Before you trust the figures"),
-        section(
+        html.tiles(list(_tiles(audit))),
+        html.notes(audit.notes(), title="Before you trust the figures"),
+        html.section(
             "points",
             "At other thresholds",
             _points(audit),
             intro="Each range of scores begins at one of these thresholds.",
         ),
-        section("strata", "What was drawn", _strata(audit), intro=_sample_text(audit)),
+        html.section("strata", "What was drawn", _strata(audit), intro=_sample_text(audit)),
         *_examples(audit),
-        section("about", "What was audited", _about(audit, command)),
-        section("reading", "How to read this", _reading()),
+        html.section("about", "What was audited", _about(audit, command)),
+        html.section("reading", "How to read this", _reading()),
     ]
     scripts = ["search.js"] if audit.examples is not None and any(audit.examples.totals.values()) else []
-    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=scripts)
+    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), scripts=scripts)
 
 
 def _tiles(audit: AuditResult) -> Iterator[tuple[str, str, str]]:
@@ -122,7 +106,7 @@ def _points(audit: AuditResult) -> Html:
         for point in audit.points
     ]
     head = [f"{audit.returned_scale.name}, {sign}", "precision", "recall among candidates", "pairs returned"]
-    return table(head, rows, highlighted=[at for at, point in enumerate(audit.points) if point.is_working_point])
+    return html.table(head, rows, highlighted=[at for at, point in enumerate(audit.points) if point.is_working_point])
 
 
 def _strata(audit: AuditResult) -> Html:
@@ -136,7 +120,7 @@ def _strata(audit: AuditResult) -> Html:
         for stratum in audit.strata
     ]
     names = dict.fromkeys(audit.stratum_scale(stratum).name for stratum in audit.strata)
-    return table(head, rows, caption=f"Ranges of scores by {' / '.join(names)}")
+    return html.table(head, rows, caption=f"Ranges of scores by {' / '.join(names)}")
 
 
 def _figure(figure: Figure) -> Html:
@@ -149,10 +133,10 @@ def _examples(audit: AuditResult) -> Iterator[Html]:
     examples = audit.examples
     if examples is None or not any(examples.totals.values()):
         return
-    yield section(
+    yield html.section(
         "pairs",
         "Pairs to read",
-        search_field("pairs", label="Show pairs with these words or ids", noun="pairs"),
+        html.search_field("pairs", label="Show pairs with these words or ids", noun="pairs"),
         *(_kind(audit, examples, kind) for kind in _KINDS if examples.totals[kind]),
         intro="The pairs that represent the most others come first.",
     )
@@ -162,7 +146,7 @@ def _kind(audit: AuditResult, examples: Examples, kind: str) -> Html:
     pairs, total = examples.pairs[kind], examples.totals[kind]
     title, meaning = _KINDS[kind]
     cut = f" {len(pairs):,} of {total:,} are shown." if len(pairs) < total else ""
-    folds = join_html(_example(audit, pair, opened=at == 0 and kind == "wrong") for at, pair in enumerate(pairs))
+    folds = html.join_html(_example(audit, pair, opened=at == 0 and kind == "wrong") for at, pair in enumerate(pairs))
     return Html(f"<h3>{escape(title)} ({total:,})</h3><p>{escape(meaning + cut)}</p>{folds}")
 
 
@@ -171,10 +155,10 @@ def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
     remark = "returned" if pair.returned else "not returned"
     if pair.weight:
         remark = f"represents about {pair.weight:,.0f} {'pair' if round(pair.weight) == 1 else 'pairs'}"
-    names = join_html([text(pair.left.id), " and ", text(pair.right.id)])
+    names = html.join_html([text(pair.left.id), " and ", text(pair.right.id)])
     title = pair.left.title or pair.right.title
-    lead = join_html([" ", text(clip(title, _MAX_TITLE_LENGTH))]) if title else ""
-    score = to_html(f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}")
+    lead = html.join_html([" ", text(html.clip(title, _MAX_TITLE_LENGTH))]) if title else ""
+    score = html.to_html(f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}")
     summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{score}</small>')
     return pair_fold(summary, pair.left, pair.right, is_open=opened)
 
@@ -192,11 +176,11 @@ def _about(audit: AuditResult, command: str) -> Html:
         "command": Html(f"<code>{escape(command)}</code>") if command else "",
         "version": f"neardup {__version__}",
     }
-    return facts({name: value for name, value in rows.items() if value != ""})
+    return html.facts({name: value for name, value in rows.items() if value != ""})
 
 
 def _reading() -> Html:
-    return facts(
+    return html.facts(
         {
             "precision": "The estimated share of duplicates among the returned pairs. The share in each range of "
             "scores is weighted by the number of its pairs.",

@@ -21,7 +21,6 @@ class Example(NamedTuple):
     right: ShownDocument
     #: On the scale of returned or of unreturned pairs.
     score: float
-    #: Whether the working point returns it.
     returned: bool
     answer: str
     #: The number of pairs of its stratum that it represents: all pairs / judged pairs; 0 if it is not used.
@@ -34,7 +33,6 @@ class Examples:
 
     #: The pairs with the largest weights, largest first.
     pairs: dict[str, list[Example]]
-    #: The number of pairs of each kind in the sample.
     totals: dict[str, int]
 
 
@@ -47,11 +45,9 @@ class StratumResult(NamedTuple):
     high: float
     pairs: int
     drawn: int
-    #: The number of drawn pairs with a label of same or different.
     judged: int
     same: int
     unsure: int
-    #: The share of duplicates among its pairs, with a 95% interval.
     share: Figure
 
     def score_range(self, scale: Scale) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import ClassifierLike
 from neardup.classifier.domain import DomainCounts
-from neardup.documents import Corpus, corpus_of, write_table
+from neardup.documents import Corpus, TextColumn, as_corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, record_dict
@@ -25,7 +25,6 @@ from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
     WIDE_THRESHOLDS,
     System,
-    ThresholdGrid,
     classifier_systems,
     parse_thresholds,
     recipe_systems,
@@ -41,30 +40,25 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
 
-#: The figures of a row, by name.
 FIGURES = ("precision", "recall", "f1", "accuracy")
 
 
 class ThresholdScores(NamedTuple):
-    """The figures of a recipe or a classifier at one threshold."""
+    """The figures of a recipe or a classifier at one threshold, with 95% intervals."""
 
     #: As a recipe states it; of the probability for a classifier.
     threshold: float
-    #: Whether it is the system's own threshold.
     own: bool
-    #: The number of returned pairs with a label.
+    #: The numbers of returned pairs with a label, of labelled duplicates that are returned and that are not, and of
+    #: returned pairs without a label, which are not used.
     returned: int
-    #: The number of labelled duplicates that are returned.
     correct: int
-    #: The number of labelled duplicates that are not returned.
     missed: int
-    #: The number of returned pairs without a label, which are not used.
     unlabelled: int
-    #: All figures have 95% intervals. Accuracy, the share of labelled pairs with the right verdict, has no value if
-    #: pairs without a label count as different.
     precision: Figure
     recall: Figure
     f1: Figure
+    #: The share of labelled pairs with the right verdict; no value if pairs without a label count as different.
     accuracy: Figure
 
 
@@ -74,7 +68,6 @@ class SystemScores:
 
     #: The name of the recipe or of the classifier's file, made unique.
     name: str
-    #: The recipe with its own threshold.
     recipe: Recipe
     #: ``similarity``, ``distance`` (pairs match at or below a threshold), ``probability`` for a classifier, or
     #: ``fixed``.
@@ -101,13 +94,11 @@ class SystemScores:
 class Lead(NamedTuple):
     """The lead of the best recipe over another one in F1, each at its best threshold."""
 
-    #: The name of the other recipe.
     over: str
     #: The difference in F1, over the same draws of groups.
     difference: Figure
     #: Whether the interval lies above 0 and the two differ in six groups or more.
     beyond_chance: bool
-    #: The number of groups in which the two differ.
     groups: int
 
 
@@ -255,8 +246,8 @@ class Comparison:
             file.write(content.encode() + b"\n")
 
     def _repr_html_(self) -> str | None:
-        # Without the packages for pages, a notebook shows `repr`.
-        if find_spec("altair") is None or find_spec("jinja2") is None:
+        # Without Jinja2, a notebook shows `repr`.
+        if find_spec("jinja2") is None:
             return None
         from neardup.evaluation.comparison_page import notebook_html
 
@@ -267,7 +258,6 @@ class Comparison:
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
-#: The columns of the table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
@@ -307,11 +297,10 @@ _MIN_FEATURELESS_SHARE = 0.9
 
 
 class _SystemRun(NamedTuple):
-    """The run of one recipe or classifier."""
+    """A system with its name among the others, the times of its run, and what was counted."""
 
     name: str
-    recipe: Recipe
-    grid: ThresholdGrid
+    system: System
     tally: Tally
     wall_s: float
     cpu_s: float
@@ -321,26 +310,27 @@ class _SystemRun(NamedTuple):
 
 
 class _CorpusScan(NamedTuple):
-    """The ids, clusters and first texts of a corpus."""
-
     names: list[str]
     clusters: list[str | None]
     first_texts: pa.Table
 
 
 def compare(
-    corpus: Corpus,
+    data: Any,
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
     classifiers: Sequence[ClassifierLike] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] | None = None,
+    clusters: str | None = None,
     label_column: str | None = None,
     positive: float = 1.0,
     only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
+    text_column: TextColumn = None,
+    id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
@@ -348,7 +338,7 @@ def compare(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Score recipes and classifiers against labels, at several thresholds each.
+    """Score recipes and classifiers on labelled documents, at several thresholds each, with intervals on every figure.
 
     Each recipe runs once, at its loosest threshold, and finds all pairs; the figures of stricter thresholds follow from
     these. A classifier runs once for all candidates; its thresholds are probabilities. Times are those of this run,
@@ -357,20 +347,44 @@ def compare(
 
     Parameters
     ----------
-    corpus : Corpus
-        The documents, opened with the column of clusters as ``order_column`` if there are no labels.
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label), optional
-        See ``labels.read_labels``. The default is the clusters of the corpus.
-    threads, memory, encoder, progress
-        See ``pipeline.run``; progress counts systems.
-
-    The other parameters are those of ``neardup.compare``; titles and times are by default those of the training.
+        Labelled pairs or clusters: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
+    clusters : str, optional
+        Instead of labels: the column whose equal values mean duplicates.
+    recipes : sequence of Recipe, str or path, optional
+        Recipes, names or TOML files; all named recipes by default.
+    classifiers : sequence of Classifier or path
+        Classifiers, or their files, whose names they get.
+    content : str, optional
+        Replaces the content of all recipes (see ``Recipe``). Classifiers keep theirs.
+    thresholds : str or sequence of float, optional
+        The thresholds of similarities and probabilities: ``first:last:step``, a list separated by commas, or numbers.
+        The default is 0.05 to 0.95, or 0.5 to 0.95 for more than 2,000 documents, where too many pairs reach 0.05.
+        Simhash is tried with Hamming distances 0 to 10; recipes without a choice of thresholds are tried with theirs.
+        The own threshold or cut of each system is always tried.
+    label_column : str, optional
+        Column of the labels; by default ``label`` or ``level``.
+    positive : float
+        Labels at or above this value mean duplicate.
+    only : str, optional
+        ``COLUMN=VALUE``: only labels with this value in this column, such as ``split=train``.
+    complete : bool
+        Treat pairs without a label as different.
+    ignore_unknown : bool
+        Ignore labels of documents that the data does not have, instead of refusing them.
+    title_column, time_column : str, optional
+        Columns of titles and times, for classifiers that compare them.
+    text_column, id_column, threads, memory, encoder, progress
+        As in ``dedup``.
 
     Raises
     ------
     NeardupError
-        If the corpus or the labels cannot be read, or an option does not fit.
+        If the data or the labels cannot be read, or an option does not fit.
     """
+    corpus = as_corpus(data, text_column, id_column, clusters)
 
     def make_systems(thresholds: str | Sequence[float]) -> list[System]:
         values = parse_thresholds(thresholds)
@@ -414,7 +428,7 @@ def compare(
         result, wall, cpu = _time_run(partial(run_system, corpus))
         tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
         featureless, domain = len(result.undecidable), _check_domain(result, system)
-        runs.append(_SystemRun(name, system.recipe, system.grid, tally, wall, cpu, featureless, *domain))
+        runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, *domain))
     return _build_comparison(runs, parsed_labels, len(set(scan.names)))
 
 
@@ -473,11 +487,11 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
     best_draws: list[int] = []
     begin = 0
     for run in runs:
-        end = begin + len(run.grid.thresholds)
+        end = begin + len(run.system.grid.thresholds)
         rows = _rows(run, labels, draws.select_rows(begin, end), accuracies[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value_or_zero(rows[at].f1), at))
-        figures = run.grid.scale, tuple(rows), rows[best]
-        systems.append(SystemScores(run.name, run.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
+        figures = run.system.grid.scale, tuple(rows), rows[best]
+        systems.append(SystemScores(run.name, run.system.recipe, *figures, run.wall_s, run.cpu_s, run.domain_counts))
         best_draws.append(begin + best)
         begin = end
     first = max(range(len(systems)), key=lambda at: (_value_or_zero(systems[at].best.f1), -at))
@@ -505,19 +519,18 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
 
 
 def _rows(run: _SystemRun, labels: Labels, draws: Resamples, accuracies: Sequence[Figure]) -> list[ThresholdScores]:
+    grid = run.system.grid
     correct, wrong = (run.tally.totals(cells) for cells in (run.tally.correct, run.tally.wrong))
     duplicates = labels.duplicates
     return [
         ThresholdScores(
-            threshold=run.grid.thresholds[at],
-            own=run.grid.thresholds[at] == run.grid.own_threshold,
+            threshold=grid.thresholds[at],
+            own=grid.thresholds[at] == grid.own_threshold,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
             unlabelled=int(run.tally.unlabelled[at]),
-            precision=score.precision,
-            recall=score.recall,
-            f1=score.f1,
+            **score._asdict(),
             accuracy=accuracies[at],
         )
         for at, score in enumerate(score_rows(correct, wrong, duplicates, draws))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import hypot, sqrt
 from statistics import NormalDist
@@ -13,15 +13,13 @@ import numpy.typing as npt
 
 from neardup.kernels import Floats, Integers
 
-#: The share of the bootstrap draws inside an interval.
+#: The share of the bootstrap draws inside an interval, and half its width in standard errors.
 CONFIDENCE = 0.95
-#: Half the width of an interval with this confidence, in standard errors.
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 #: The probability that the truth lies beyond one end of an interval.
 _TAIL = (1 - CONFIDENCE) / 2
-#: Bootstrap draws.
+#: Bootstrap draws, and counts that are drawn at a time, which bounds the memory.
 RESAMPLES = 2000
-#: Counts that are drawn at a time, which bounds the memory.
 _CELLS_PER_STEP = 1 << 22
 #: The labels cannot distinguish two recipes that differ in fewer groups.
 MIN_GROUPS = 6
@@ -42,6 +40,16 @@ def record_dict(record: Any) -> dict[str, Any]:
     }
 
 
+def format_value(figure: Mapping[str, Any]) -> str:
+    """Return the value of a figure as people read it."""
+    return "none" if figure["value"] is None else f"{figure['value']:.3f}"
+
+
+def format_interval(figure: Mapping[str, Any]) -> str:
+    """Return the interval of a figure as people read it; empty without one."""
+    return "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
+
+
 def make_figure(value: float, drawn: Floats) -> Figure:
     """Return a figure from its value and the values in the draws; undefined if the value is not finite."""
     return Figure(float(value), *percentile_interval(drawn)) if np.isfinite(value) else Figure(None, None, None)
@@ -58,18 +66,10 @@ def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def bootstrap_sums(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
-    """Return the sums of counts over draws of groups with replacement: float64[count, r].
+    """Return the sums of counts over ``count`` draws of ``groups`` groups with replacement: float64[count, r].
 
-    Parameters
-    ----------
-    kinds : int64[r, k]
-        The r counts of a group of each kind.
-    shares : float64[k] or float64[k + 1]
-        The share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
-    groups : int
-        The number of groups, and of groups in each draw.
-    count, seed : int
-        The number of draws, and their random seed.
+    ``kinds`` (int64[r, k]) has the r counts of a group of each kind, ``shares`` (float64[k] or float64[k + 1]) the
+    share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
     """
     random = np.random.default_rng(seed)
     sums = np.empty((count, len(kinds)))
@@ -91,9 +91,7 @@ class StratumCounts(NamedTuple):
     """Counts of a stratum."""
 
     pairs: int
-    #: The number of pairs that were drawn at random and judged.
     judged: int
-    #: The number of duplicates among the judged pairs.
     duplicates: int
 
 

@@ -88,11 +88,9 @@ _LOGISTIC_SCALE = 0.05
 
 
 class Scale(NamedTuple):
-    """The scale of scores, and the scores at which strata may begin."""
+    """The scale of scores: its name, and the scores at which strata may begin, ascending."""
 
-    #: The name of the score, as people read it.
     name: str
-    #: Ascending.
     edges: tuple[float, ...]
     #: The measure of similarity; empty for probabilities.
     measure: str = ""
@@ -120,7 +118,6 @@ class Population:
     right: Integers
     #: float64[n]: the score of each pair, on ``returned_scale`` or ``unreturned_scale``.
     score: Floats
-    #: bool[n]: whether the working point returns it.
     returned: Bools
     #: float64[n]: the guessed standard deviation of its label (see ``label_deviations``).
     deviations: Floats
@@ -178,29 +175,16 @@ def classifier_population(classifier: Classifier, run: Runner) -> Population:
 def recipe_population(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Population:
     """Return the candidates of a rule, with the similarities by which a recipe decides.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The working point.
-    candidate_rule : str, optional
-        A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``. Pairs that the recipe returns are
-        candidates even below that rule. The default is a similarity of 0.3, a distance of 12 bits, or the default rule
-        of classifiers for recipes without a choice of thresholds.
-    run : callable
-        Runs a recipe over the corpus.
-
-    Raises
-    ------
-    RecipeError
-        If the candidate rule cannot be parsed, or is not looser than the recipe.
+    The rule is a looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``. Pairs that the recipe returns
+    are candidates even below it. The default is a similarity of 0.3, a distance of 12 bits, or the default rule of
+    classifiers for recipes without a choice of thresholds. Raises ``RecipeError`` if the rule cannot be parsed, or is
+    not looser than the recipe.
     """
     recipe = recipe.changed(keep="first")
     threshold = _candidate_threshold(recipe, candidate_rule)
-    return (
-        _rule_population(recipe, candidate_rule or CANDIDATE_RULE, run)
-        if threshold is None
-        else _threshold_population(recipe, threshold, run)
-    )
+    if threshold is None:
+        return _rule_population(recipe, candidate_rule or CANDIDATE_RULE, run)
+    return _threshold_population(recipe, threshold, run)
 
 
 def _threshold_population(recipe: Recipe, threshold: float, run: Runner) -> Population:
@@ -332,7 +316,6 @@ def _make_scale(name: str, edges: tuple[float, ...], *more: float, measure: str 
     return Scale(name, tuple(sorted({*edges, *more})), measure)
 
 
-#: The columns of a sample's file.
 ID_COLUMNS = ("id1", "id2")
 LABEL_COLUMN = "label"
 

@@ -71,14 +71,7 @@ class Resamples(NamedTuple):
 def tally_pairs(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
     """Count the pairs that a run returns at each threshold.
 
-    Parameters
-    ----------
-    parts : iterable of PairArrays
-        All pairs at the loosest threshold.
-    labels : Labels
-        The labels.
-    cuts : sequence of float
-        The similarity that a pair must reach at each threshold, ascending.
+    ``parts`` are all pairs at the loosest threshold, ``cuts`` the similarity that a pair must reach at each, ascending.
     """
     thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
     unlabelled = np.zeros(len(thresholds) + 1, np.int64)

@@ -27,7 +27,6 @@ class Stratum(NamedTuple):
     low: float
     high: float
     pairs: int
-    #: Numbers of drawn pairs are proportional to it.
     weight: float
 
 
@@ -137,14 +136,10 @@ class ThresholdDirections(NamedTuple):
 class ThresholdPoint(NamedTuple):
     """The figures of a threshold."""
 
-    #: Pairs at or above it are returned.
     score: float
     is_working_point: bool
-    #: The number of returned pairs of distinct texts.
     returned: int
-    #: The share of duplicates among the returned pairs, with a 95% interval.
     precision: Figure
-    #: The share of returned pairs among the duplicates among the candidates, with a 95% interval.
     recall: Figure
 
 

@@ -33,7 +33,6 @@ class ThresholdGrid(NamedTuple):
 
     #: ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` for a single threshold.
     scale: str
-    #: As recipes write them.
     thresholds: list[float]
     #: The similarity (for a classifier, the share from ``passed_shares``) that a pair must reach at each, ascending.
     cuts: list[float]

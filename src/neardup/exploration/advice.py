@@ -38,7 +38,6 @@ from neardup.recipe.recipe import command_words
 _SIMILAR_HUNDREDTHS, _FEWEST_SIMILAR = 50, 10
 #: The share of similar pairs at or above their level, and the shares of the bulk that its decline is measured at.
 _LEVEL_SHARE, _BULK_SHARES = 0.9, (0.5, 0.1, 0.01)
-#: Stands for 0 pairs in logarithms.
 _LOG_FLOOR = 1e-9
 #: Smaller differences between gaps do not count; the reach that unrelated pairs may have if no gap is known.
 _GAP_TOLERANCE, _LOW_REACH = 0.02, 0.1
@@ -48,7 +47,6 @@ _LEAST_QGRAM_GAIN, _MEASURE = 0.05, "jaccard"
 _DEFAULT_HUNDREDTHS, _HIGHEST_HUNDREDTHS, _STEP = 50, 90, 5
 #: A threshold for copies and light edits, that of the recipe ``default``.
 COPIES = 0.85
-#: There is no advice for fewer documents.
 FEWEST_DOCUMENTS = 100
 #: Fields of a recipe without an option in the command, or with one in any case.
 _SEPARATE_FIELDS = ("name", "description", "features", "threshold", "keep")
@@ -60,7 +58,6 @@ class Separation:
 
     #: The expected similarity of the most similar unrelated pair of the corpus.
     reach: float
-    #: The number of pairs of the sample that count as similar.
     alike: int
     #: 90% of them have at least this similarity; None if they are fewer than 10.
     level: float | None
@@ -89,13 +86,11 @@ class Advice:
     """The recipe to begin with, and why."""
 
     recipe: Recipe
-    #: The reason for features and threshold, in a sentence or two.
     reason: str
     #: The command line after ``neardup``; empty without advice.
     command: tuple[str, ...]
     #: The documents of the corpus. If they are fewer than 100, the recipe is no advice, but the figures are by it.
     documents: int
-    #: The valley that the threshold comes from.
     valley: Valley | None = None
     #: Whether the valley is that of the whole corpus, not of the sample.
     whole: bool = False
@@ -239,7 +234,6 @@ def advise(
 
 
 def _threshold(valley: Valley | None, reach: float, lowest: float) -> int:
-    """Return the advised threshold in hundredths."""
     least = ceil(round(BINS * lowest, 6))
     if valley is None:
         return max(_round_up(max(_DEFAULT_HUNDREDTHS, min(round(BINS * reach), _HIGHEST_HUNDREDTHS))), least)
@@ -295,7 +289,6 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
 
 
 def _dedup_command(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -> tuple[str, ...]:
-    """Return the advised command line after ``neardup``."""
     words = ["dedup", *(inputs or ("INPUT",)), *reading, "--features", recipe.features]
     defaults = Recipe(features=recipe.features)
     for field in fields(Recipe):

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
+from neardup.pages import html
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
     LOG_FLOOR,
+    Plot,
     count_axis,
     decade_ticks,
+    empty_plot,
     finish_chart,
     histogram,
     hover_marks,
@@ -24,14 +29,13 @@ from neardup.pages.charts import (
     threshold_rule,
     tooltips,
 )
-from neardup.pages.html import Chart, Html, bar, table
+from neardup.pages.html import Chart, Html
 from neardup.pages.numbers import format_count, format_rate, format_share
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
-    from neardup.pages.plot import Plot
 
 #: Colours from the shortest n-grams to the longest; legible on white and on near-black.
 _RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
@@ -52,8 +56,6 @@ def view_colours(views: Sequence[View]) -> list[str]:
 
 def similarity_chart(views: Sequence[View], advised: View | None = None, advice: Advice | None = None) -> Plot:
     """Return the overlaid histograms of views with a legend, the advised one thicker, and a rule at its threshold."""
-    from neardup.pages.plot import empty_plot
-
     if not _any_shared(views):
         return empty_plot(_NONE_SHARED)
     data = {"steps": _step_rows(views, advised, _bins_per_step(views)), "valley": []}
@@ -91,12 +93,10 @@ def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice,
 
 
 def _any_shared(views: Sequence[View]) -> bool:
-    """Return whether any two documents of the sample share a feature of any view."""
     return any(any(view.counts) for view in views)
 
 
 def _highest_step(views: Sequence[View]) -> int:
-    """Return the largest number of pairs in a step of the histograms."""
     return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
 
 
@@ -110,10 +110,6 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
     The data sets are ``steps`` (``_step_rows``), with up to ``most`` pairs in a step, and ``valley``
     (``_valley_rows``). The legend has the ``legend_views``.
     """
-    import altair as alt
-
-    from neardup.pages.plot import Plot
-
     style = _line_style(legend_views)
     x, y = similarity_axis("low", "similarity of a pair"), log_count_axis("shown", "pairs (logarithmic)", most=most)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
@@ -168,8 +164,6 @@ def _line_style(legend_views: Sequence[View] = ()) -> dict[str, Any]:
 
     Without them the legend of the page makes all lines but one faint.
     """
-    import altair as alt
-
     width = alt.condition("datum.chosen", alt.value(3), alt.value(1.4))
     if legend_views:
         scale = alt.Scale(domain=[view.name for view in legend_views], range=view_colours(legend_views))
@@ -190,7 +184,7 @@ def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
     head = ["similarity above, up to", *(view.name for view in views)]
-    return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
+    return html.table(head, rows, caption="Pairs of the sample by similarity", tall=True)
 
 
 def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
@@ -201,7 +195,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
-    return table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
+    return html.table(head, rows, caption="Pairs per million at or above each cutoff", highlighted=best)
 
 
 _CHART_HEIGHT = 240
@@ -209,44 +203,43 @@ _CHART_HEIGHT = 240
 _FEW_BINS = 8
 
 
-def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of pairs of the corpus by threshold."""
-    rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
-    most = max((point.pairs for point in curve.points if point.pairs), default=0)
-    description = (
-        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}"
-    )
-    return Chart(
+def threshold_charts(curve: Curve, advice: Advice) -> list[Chart]:
+    """Return the charts of pairs and of dropped documents of the corpus by threshold."""
+    most_pairs = max((point.pairs or 0 for point in curve.points), default=0)
+    most_dropped = max(point.dropped for point in curve.points)
+    pairs = Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
         "The axis of pairs is logarithmic.",
-        description,
+        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}",
         _threshold_plot(
-            rows, log_count_axis("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve
+            [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs],
+            log_count_axis("number", "matching pairs", most=most_pairs),
+            "matching pairs",
+            COLOURS[0],
+            advice,
+            curve,
         ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if rows else "no two documents match at any of these thresholds",
+        "" if most_pairs else "no two documents match at any of these thresholds",
     )
-
-
-def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
-    """Return the chart of dropped documents of the corpus by threshold."""
-    import altair as alt
-
-    rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
-    most = max(point.dropped for point in curve.points)
-    y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
-    figures = _end_figures(curve.points, "dropped")
-    description = f"Documents that each threshold would drop{figures}, of {curve.documents:,}"
-    return Chart(
+    dropped = Chart(
         "dropped-by-threshold",
         "Dropped documents",
         f"Of {format_count(curve.documents, 'document')}, including exact copies.",
-        description,
-        _threshold_plot(rows, y, "dropped documents", COLOURS[1], advice, curve),
+        f"Documents that each threshold would drop{_end_figures(curve.points, 'dropped')}, of {curve.documents:,}",
+        _threshold_plot(
+            [{"threshold": point.threshold, "number": point.dropped} for point in curve.points],
+            alt.Y("number:Q", title="dropped documents", axis=count_axis(most_dropped), scale=alt.Scale(zero=True)),
+            "dropped documents",
+            COLOURS[1],
+            advice,
+            curve,
+        ),
         points_table(curve, curve.points, advice, tall=True),
-        "" if most else "no threshold would drop a document",
+        "" if most_dropped else "no threshold would drop a document",
     )
+    return [pairs, dropped]
 
 
 def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
@@ -264,18 +257,16 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
     best = {at for at, point in enumerate(points) if point.threshold == advice.threshold}
-    return table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
+    return html.table(head, rows, caption="What each threshold would give", tall=tall, highlighted=best, text_columns=0)
 
 
 def _share_bar(point: Point, curve: Curve) -> Html:
-    return bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
+    return html.bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
 
 
 def _threshold_plot(
     rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve
 ) -> dict[str, Any]:
-    import altair as alt
-
     x = similarity_axis("threshold", "threshold", lowest=curve.points[0].threshold)
     plot = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
     # The name stands at the bottom, because the line falls from the left.
@@ -284,7 +275,6 @@ def _threshold_plot(
 
 
 def _end_figures(points: Sequence[Point], name: str) -> str:
-    """Return the figures at the lowest and highest thresholds."""
     if not points:
         return ""
     ends = [f"{getattr(point, name):,} at {point.threshold:g}" for point in (points[0], points[-1])]
@@ -293,8 +283,6 @@ def _end_figures(points: Sequence[Point], name: str) -> str:
 
 def lengths_chart(lengths: Lengths) -> Chart:
     """Return the chart of documents by length."""
-    import altair as alt
-
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     has_few_bins = len(lengths.edges) <= _FEW_BINS
@@ -307,7 +295,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
-    data_table = table(
+    data_table = html.table(
         ["words from", "below", "documents"],
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
         caption="Documents by their length in words",

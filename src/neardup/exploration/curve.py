@@ -29,9 +29,7 @@ _STEP, _TABLE_STEP = Fraction(1, 100), Fraction(1, 20)
 class Point:
     """The results of one threshold."""
 
-    #: Pairs at or above it match.
     threshold: float
-    #: Documents that ``dedup`` would drop.
     dropped: int
     #: As in the summary of ``dedup``; None if there are too many pairs to find them all.
     pairs: int | None = None
@@ -46,14 +44,12 @@ class Curve:
     #: The recipe of the join; its threshold is one of the points.
     recipe: Recipe
     documents: int
-    #: The lowest threshold.
     asked: float
     #: Whether all pairs at the lowest threshold were found. If they were too many, the only point is that of the
     #: recipe's threshold.
     complete: bool
     #: More pairs of distinct documents than this are too many.
     most_pairs: int
-    #: In ascending order of thresholds.
     points: tuple[Point, ...]
 
     @property

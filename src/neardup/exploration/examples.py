@@ -15,13 +15,12 @@ from neardup.exploration.sample import Survey, row_hashes
 from neardup.exploration.views import CUTOFFS
 from neardup.keep.keepers import find_families
 from neardup.keep.pairs import PairArrays, Pairs
-from neardup.kernels import Integers
+from neardup.kernels import Bools, Integers
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
 
-#: Characters of each text that are compared.
 LONGEST = 200_000
 
 
@@ -30,7 +29,6 @@ class SharedRun(NamedTuple):
 
     #: As the normalizer ``words`` makes them.
     words: tuple[str, ...]
-    #: As written in the left text.
     written: str
 
 
@@ -89,7 +87,6 @@ class Examples:
     #: The pairs come from low <= similarity < high.
     low: float
     high: float
-    #: The number of pairs in this band.
     found: int
     #: "sample", or "corpus" if the sample has no pairs in the band.
     origin: str
@@ -101,10 +98,7 @@ class Examples:
         return asdict(self) | {"pairs": [pair.as_dict() for pair in self.pairs]}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Band:
-    """The pairs around a cutoff."""
-
+class _Band(NamedTuple):
     cutoff: float
     low: float
     high: float
@@ -122,13 +116,11 @@ def choose_examples(
     count: int = 3,
     seed: int = 0,
 ) -> tuple[Examples, ...]:
-    """Choose pairs to read at each cutoff.
+    """Choose pairs to read at each cutoff: those within a tenth of it (at least 0.01).
 
-    A pair is at a cutoff if it is within a tenth of it (at least 0.01). If the sample has none there, pairs of the
-    whole corpus are taken; if that has none either, the band is widened to the middle between the cutoffs.
-
-    ``pairs`` are those of the sample from below the lowest cutoff on, ``corpus_pairs`` those of the corpus by the same
-    features and measure. ``family`` (int64[n]) is the family of each document, 0 for none.
+    If the sample has none there, pairs of the whole corpus are taken; if that has none either, the band is widened to
+    the middle between the cutoffs. ``pairs`` are those of the sample from below the lowest cutoff on, ``corpus_pairs``
+    those of the corpus by the same features and measure. ``family`` (int64[n]) is that of each document, 0 for none.
     """
     bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands()]
     candidates = [_spread_pairs(band.pairs, survey, family, _CANDIDATES_PER_EXAMPLE * count, seed) for band in bands]
@@ -152,10 +144,8 @@ def choose_suspects(
 ) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
-    These are pairs in which names or numbers of one text replace those of the other. Of the 200 least similar pairs,
-    those whose facts differ most come first.
-
-    ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
+    Of the 200 least similar ``pairs``, these are those in which names or numbers of one text replace those of the
+    other; those whose facts differ most come first. ``family`` (int64[n]) has the family of each document, 0 for none.
     """
     unequal = np.flatnonzero((survey.text_digests[pairs.left] != survey.text_digests[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_MOST_MEASURED]
@@ -197,7 +187,6 @@ def _select_unlike(
 
 
 def _cutoff_bands() -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
-    """Return each cutoff with its band and the wider one."""
     middles = [(one + other) / 2 for one, other in pairwise(CUTOFFS)]
     # The first band is symmetric, the last one ends below 1.
     first = 2 * CUTOFFS[0] - middles[0]
@@ -218,15 +207,20 @@ def _find_band(
             return _Band(cutoff, low, high, "sample", found)
         if corpus_pairs is not None:
             # One pair of representatives stands for all documents equal to them.
-            found = _pairs_within(PairArrays(corpus_pairs.left, corpus_pairs.right, corpus_pairs.similarity), low, high)
+            every = PairArrays(corpus_pairs.left, corpus_pairs.right, corpus_pairs.similarity)
+            found = _pairs_within(every, low, high)
             if len(found.left):
                 return _Band(cutoff, low, high, "corpus", found)
     return _Band(cutoff, *narrow, "sample", _pairs_within(pairs, *narrow))
 
 
 def _pairs_within(pairs: PairArrays, low: float, high: float) -> PairArrays:
-    inside = (pairs.similarity >= low) & (pairs.similarity < high)
-    return PairArrays(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
+    return select_pairs(pairs, (pairs.similarity >= low) & (pairs.similarity < high))
+
+
+def select_pairs(pairs: PairArrays, chosen: Bools) -> PairArrays:
+    """Return the pairs that a mask selects."""
+    return PairArrays(pairs.left[chosen], pairs.right[chosen], pairs.similarity[chosen])
 
 
 def sample_families(pairs: PairArrays, documents: int) -> Integers:
@@ -270,15 +264,7 @@ def _spread_pairs(pairs: PairArrays, survey: Survey, family: Integers, count: in
 def _example_pair(
     pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, reader: DocumentReader
 ) -> ExamplePair:
-    left, right = int(pairs.left[place]), int(pairs.right[place])
-    sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
-    shown = reader.document(left), reader.document(right)
-    return ExamplePair(
-        left=shown[0],
-        right=shown[1],
-        similarity=float(pairs.similarity[place]),
-        left_source=sources[0],
-        right_source=sources[1],
-        passage=shared.written,
-        words=len(shared.words),
-    )
+    ends = int(pairs.left[place]), int(pairs.right[place])
+    one, other = (survey.sources[survey.source[end]] if len(survey.sources) > 1 else "" for end in ends)
+    left, right = map(reader.document, ends)
+    return ExamplePair(left, right, float(pairs.similarity[place]), one, other, shared.written, len(shared.words))

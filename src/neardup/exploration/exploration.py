@@ -18,8 +18,8 @@ from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families
-from neardup.exploration.messages import explain_incomplete_curve
+from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families, select_pairs
+from neardup.exploration.messages import advised_view, explain_incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
 from neardup.exploration.profile import profile_corpus
@@ -38,6 +38,7 @@ from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import DocumentReader
+from neardup.pages.page import check_drawing
 from neardup.pipeline.pipeline import thread_count
 from neardup.recipe import Recipe, resolve_recipe
 from neardup.recipe.measures import similarity_at
@@ -46,13 +47,12 @@ from neardup.search.findings import Findings
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.pages.plot import Plot
+    from neardup.pages.charts import Plot
 
 #: q-grams for short documents, and the median number of words below which documents are short.
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
 #: Pairs from this hundredth on, below the lowest cutoff, are kept; and at most this many of a view.
 _LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
-#: The name of recipes of n-grams.
 _RECIPE_NAME = "explored"
 
 
@@ -69,19 +69,13 @@ class Exploration(Observations):
         OutputError
             If the packages that draw are not installed.
         """
+        check_drawing("a page")
         from neardup.exploration.page import exploration_page
 
         return exploration_page(self)
 
     def write(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page, or JSON where the name ends with .json.
-
-        Parameters
-        ----------
-        path : path
-            The file to write.
-        force : bool
-            Whether an existing file may be replaced.
+        """Write the page, or JSON where the name ends with .json; ``force`` allows to replace an existing file.
 
         Raises
         ------
@@ -89,10 +83,8 @@ class Exploration(Observations):
             If the file exists or cannot be written, or the packages that draw are not installed.
         """
         check_place(fspath(path), self.inputs, force)
-        if fspath(path).endswith(".json"):
-            text = json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n"
-        else:
-            text = self.to_html()
+        is_json = fspath(path).endswith(".json")
+        text = json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n" if is_json else self.to_html()
         wholefile.write_file(path, text.encode("utf-8", "replace"))
 
     def plot_similarity(self, views: Sequence[str] = ()) -> Plot:
@@ -108,17 +100,14 @@ class Exploration(Observations):
         OutputError
             If the packages that draw are not installed.
         """
-        from neardup.exploration.charts import similarity_chart
-        from neardup.exploration.messages import advised_view
-        from neardup.pages.page import check_drawing
-
         check_drawing("a chart")
+        from neardup.exploration.charts import similarity_chart
+
         shown = [view for view in self.views if not views or view.name in views]
         return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
-        """Return the notebook cell: the advice, and pairs per million above each cutoff."""
-        from neardup.exploration.page import notebook_cell
+        from neardup.exploration.notebook import notebook_cell
 
         return notebook_cell(self)
 
@@ -151,8 +140,7 @@ def _matching_pairs(pairs: PairArrays, advice: Advice, findings: Findings | None
     if findings is not None:
         dropped = np.flatnonzero(findings.dropped_mask)
         return PairArrays(findings.keepers.keeper[dropped], dropped, findings.keepers.similarity[dropped])
-    close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
-    return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
+    return select_pairs(pairs, pairs.similarity >= similarity_at(advice.measure, advice.threshold))
 
 
 def idf_recipe(recipe: Recipe) -> Recipe | None:
@@ -171,16 +159,14 @@ def idf_recipe(recipe: Recipe) -> Recipe | None:
 
 
 class _CorpusResult(NamedTuple):
-    """The curve of the whole corpus, the findings at the advised threshold, and all pairs at the lowest."""
-
     curve: Curve | None = None
+    #: At the advised threshold.
     findings: Findings | None = None
+    #: All at the lowest threshold.
     pairs: Pairs | None = None
 
 
 class _Run:
-    """An exploration in progress."""
-
     def __init__(
         self, corpus: Corpus, options: ExplorationOptions, threads: int, memory: int | None, report: Progress
     ) -> None:
@@ -192,7 +178,6 @@ class _Run:
         self._close_by_recipe: dict[Recipe, PairArrays] = {}
 
     def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
-        """Run all stages."""
         options = self._options
         recipes = self._recipes()
         sample, survey = self._draw_sample()
@@ -269,7 +254,6 @@ class _Run:
         return [Recipe(name=_RECIPE_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
 
     def _recipes(self) -> list[Recipe]:
-        """Return the recipes to compare: word n-grams, q-grams, then the named recipes."""
         options = self._options
         recipes = [*self._gram_recipes("words", options.lengths), *self._gram_recipes("qgrams", options.qgrams)]
         for named_recipe in options.recipes:

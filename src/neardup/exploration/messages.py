@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from neardup.exploration.views import View
 
 
-#: The most scripts, passages and templates to name in a summary.
 _MOST_NAMED = 3
 
 

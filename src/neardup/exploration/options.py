@@ -16,37 +16,11 @@ _HIGHEST_SEED = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationOptions:
-    """The options of an exploration.
+    """The options of an exploration, as ``neardup explore --help-all`` describes them; raises ``RecipeError``.
 
-    Attributes
-    ----------
-    sample : int
-        The number of documents to compare pairwise; at least 2. Raising it shows rarer pairs; time and memory grow with
-        its square.
-    seed : int
-        Random seed of the sample and of the shown pairs; 0 to 2**32 - 1.
-    lengths, qgrams : sequence of int
-        Lengths of word n-grams and character q-grams to compare. If documents are short (a median below 20 words) and
-        ``qgrams`` is empty, q-grams of 4 to 6 characters are compared as well.
-    recipes : sequence of Recipe, str or path
-        Recipes to compare as well, or their names or files; their thresholds, second steps and searches are ignored.
-    multiset : bool
-        Whether repeats of n-grams and q-grams count.
-    lowest : float
-        The lowest threshold of the curve and of the advice, in (0, 1]. Lowering it finds more pairs and takes longer.
-    content : str
-        The part of the texts to compare, as in ``Recipe``.
-    examples : int
-        The number of pairs to show at each cutoff.
-    curve : bool
-        Whether to join the whole corpus; otherwise all figures come from the sample.
-    title_column, time_column : str, optional
-        Columns for shown documents; detected by their usual names.
-
-    Raises
-    ------
-    RecipeError
-        If a value is out of range.
+    Time and memory grow with the square of ``sample``. If documents are short (a median below 20 words) and ``qgrams``
+    is empty, q-grams of 4 to 6 characters are compared as well. Thresholds, second steps and searches of ``recipes``
+    are ignored. Lowering ``lowest``, in (0, 1], finds more pairs and takes longer.
     """
 
     sample: int = 2000

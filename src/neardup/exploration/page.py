@@ -1,4 +1,4 @@
-"""The page of an exploration, and its notebook cell."""
+"""The page of an exploration."""
 
 from __future__ import annotations
 
@@ -9,66 +9,42 @@ from typing import TYPE_CHECKING
 from neardup.exploration import messages
 from neardup.exploration.charts import (
     cutoffs_table,
-    dropped_by_threshold,
     histogram_chart,
     lengths_chart,
-    pairs_by_threshold,
     points_table,
+    threshold_charts,
     view_colours,
 )
-from neardup.exploration.views import CUTOFFS, per_million
+from neardup.pages import html
 from neardup.pages.diff_view import pair_fold
-from neardup.pages.html import (
-    Chart,
-    Html,
-    bar,
-    clip,
-    command,
-    escape,
-    excerpt,
-    facts,
-    figures,
-    fold,
-    format_rest,
-    join_html,
-    legend,
-    make_excerpt,
-    named_inputs,
-    notes,
-    opening,
-    search_field,
-    section,
-    stages_table,
-    table,
-    text,
-    tiles,
-)
-from neardup.pages.numbers import format_count, format_share, format_short, format_size, sparkline
-from neardup.pages.page import check_drawing, page
+from neardup.pages.html import Chart, Html, escape, text
+from neardup.pages.numbers import format_count, format_share, format_size
+from neardup.pages.page import page
 from neardup.pages.sweep import rule_in_words
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Separation
+    from neardup.exploration.boilerplate import Passage
     from neardup.exploration.examples import ExamplePair, Examples
     from neardup.exploration.observations import Observations
     from neardup.exploration.profile import CorpusProfile
-    from neardup.exploration.shared_passages import Passage
-    from neardup.exploration.templates import Slot, Template
+    from neardup.exploration.text_templates import Slot, Template
     from neardup.exploration.views import View
 
 
 def exploration_page(exploration: Observations) -> str:
     """Return the page of an exploration."""
-    check_drawing("a page")
     charts: list[Chart] = []
     body = [
-        opening(
+        html.opening(
             "How similar is this corpus to itself?",
-            join_html([named_inputs(exploration.inputs), f": {messages.describe_sample(exploration.sample)}."]),
+            html.join_html(
+                [html.named_inputs(exploration.inputs), f": {messages.describe_sample(exploration.sample)}."]
+            ),
         ),
         _headline(exploration),
         _advice(exploration),
-        notes(exploration.notes, title="Left out or changed"),
+        html.notes(exploration.notes, title="Left out or changed"),
         _histograms(exploration, charts),
         _cutoffs(exploration),
         _thresholds(exploration, charts),
@@ -87,8 +63,7 @@ def _paragraph(words: str) -> Html:
 
 
 def _folded_part(title: str, gist: str, *content: str) -> Html:
-    """Return a fold with a title and its gist in one line."""
-    return fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
+    return html.fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
 
 def _headline(exploration: Observations) -> Html:
@@ -108,18 +83,20 @@ def _headline(exploration: Observations) -> Html:
         rows.append((format_share(point.dropped, sample.documents), "would be dropped", dropped))
     of = f"copies of {format_count(copies.groups, 'text')}" if copies.copies else ""
     rows.append((f"{copies.copies:,}", "exact copies", of))
-    return tiles(rows)
+    return html.tiles(rows)
 
 
 def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
     begin = escape(messages.format_advised_rule(advice))
     if not advice.given:
-        return section(
-            "advice", "Where to begin", Html(f'<p class="begin">{escape(messages.explain_missing_advice(advice))}</p>')
+        return html.section(
+            "advice",
+            "Where to begin",
+            Html(f'<p class="begin">{escape(messages.explain_missing_advice(advice))}</p>'),
         )
     suspects = [_pair(pair) for pair in exploration.suspects]
-    return section(
+    return html.section(
         "advice",
         "Where to begin",
         Html(
@@ -127,9 +104,9 @@ def _advice(exploration: Observations) -> Html:
         ),
         rule_in_words(advice.recipe),
         advice.reason,
-        command(messages.advised_command(advice)),
-        notes(messages.doubts(exploration), title="What this advice is not sure of"),
-        join_html([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
+        html.command(messages.advised_command(advice)),
+        html.notes(messages.doubts(exploration), title="What this advice is not sure of"),
+        html.join_html([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
     )
 
 
@@ -154,7 +131,6 @@ def group_views(views: Sequence[View]) -> dict[str, list[View]]:
 
 
 def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the section of overlaid histograms, with their figures in a table."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in group_views(exploration.views).items():
@@ -162,21 +138,21 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
             f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised
         )
         charts.append(chart)
-        parts += [legend([view.name for view in views], view_colours(views)), figures([chart], wide=True)]
+        parts += [html.legend([view.name for view in views], view_colours(views)), html.figures([chart], wide=True)]
     separations = dict(advice.separations)
     rows = [
         [view.name, *_separation_cells(separations.get(view.name)), *_view_cells(view)] for view in exploration.views
     ]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
     head, rows = _drop_empty_columns(["compared", *_SEPARATION_COLUMNS, *_VIEW_COLUMNS], rows)
-    separation_table = table(
+    separation_table = html.table(
         head, rows, caption="How well each separates similar pairs of the sample", highlighted=best
     )
     intro = (
         "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
         "on the right. The axis of pairs is logarithmic."
     )
-    return section(
+    return html.section(
         "histograms", "How similar are two documents?", *parts, _VALLEY_EXPLANATION, separation_table, intro=intro
     )
 
@@ -200,42 +176,36 @@ def _view_cells(view: View) -> list[object]:
     if valley is None:
         return ["none", "", nothing]
     unclear = Html("" if valley.clear else "<small>not clear</small>")
-    return [join_html([f"{valley.low:.2f} to {valley.high:.2f}", unclear]), valley.after, nothing]
+    return [html.join_html([f"{valley.low:.2f} to {valley.high:.2f}", unclear]), valley.after, nothing]
 
 
 def _cutoffs(exploration: Observations) -> Html:
-    """Return the section of pairs above each cutoff."""
     advised = messages.advised_view(exploration)
     tables = (cutoffs_table(views, advised) for views in group_views(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
-    return section("cutoffs", "How many pairs are above each cutoff?", *tables, intro=intro)
+    return html.section("cutoffs", "How many pairs are above each cutoff?", *tables, intro=intro)
 
 
 def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the section of thresholds on the whole corpus; empty without a curve."""
     curve, advice = exploration.curve, exploration.advice
     if curve is None:
         return Html("")
-    drawn: list[Chart] = []
-    if curve.complete:
-        drawn = [pairs_by_threshold(curve, advice), dropped_by_threshold(curve, advice)]
+    drawn = threshold_charts(curve, advice) if curve.complete else []
     charts += drawn
     intro = (
         f"What neardup dedup would find at each threshold in all {format_count(curve.documents, 'document')}, by "
         f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
     )
-    content = [figures(drawn)] if drawn else [messages.explain_incomplete_curve(curve)]
+    content = [html.figures(drawn)] if drawn else [messages.explain_incomplete_curve(curve)]
     if curve.points and not drawn:
         content.append(points_table(curve, curve.table, advice))
-    return section("thresholds", "What would each threshold do?", *content, intro=intro)
+    return html.section("thresholds", "What would each threshold do?", *content, intro=intro)
 
 
-#: Characters of a shared passage that are shown in a line.
 _LONGEST_PASSAGE = 90
 
 
 def _pairs(exploration: Observations) -> Html:
-    """Return the section of folded pairs at each cutoff."""
     advice = exploration.advice
     if not exploration.examples:
         return Html("")
@@ -243,9 +213,9 @@ def _pairs(exploration: Observations) -> Html:
         f"Real pairs by {advice.features}, {advice.measure}, drawn from each band of similarity and spread over "
         "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
     )
-    field = search_field("examples", label="Find pairs by id or word", noun="pairs")
-    whole = join_html([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
-    return section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
+    field = html.search_field("examples", label="Find pairs by id or word", noun="pairs")
+    whole = html.join_html([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
+    return html.section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
 
 
 def _band(examples: Examples) -> Html:
@@ -256,22 +226,21 @@ def _band(examples: Examples) -> Html:
 
 
 def _pair(pair: ExamplePair) -> Html:
-    ids = join_html((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
+    ids = html.join_html((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
     summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
     return pair_fold(summary, pair.left, pair.right, head=_head(pair))
 
 
 def _head(pair: ExamplePair) -> Html:
-    """Return similarity, longest shared run and sources of a pair."""
     parts = [escape(f"similarity {pair.similarity:.4g}")]
     if pair.words:
-        passage = text(clip(pair.passage, _LONGEST_PASSAGE))
+        passage = text(html.clip(pair.passage, _LONGEST_PASSAGE))
         parts.append(Html(f"longest shared run ({format_count(pair.words, 'word')}): <q>{passage}</q>"))
     else:
         parts.append(Html("no word in common"))
     sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
     if sources:
-        parts.append(Html(f"from {join_html(map(text, sources), ' and ')}"))
+        parts.append(Html(f"from {html.join_html(map(text, sources), ' and ')}"))
     return Html("; ".join(parts))
 
 
@@ -281,12 +250,11 @@ _MOST_QUOTED, _MOST_FILLERS = 4_000, 4
 
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
-    """Return the section of lengths, scripts, copies, boilerplate, templates and families."""
     drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
     gists = {name: lines[0] for name, lines in messages.describe_profile(profile).items() if lines}
     parts = [
-        figures(drawn),
+        html.figures(drawn),
         _folded_part("Scripts", gists["scripts"], _scripts(profile)),
         _folded_part("Exact copies", gists["exact copies"], _copies(profile)),
         _folded_part("Passages that many documents share", gists["boilerplate"], _boilerplate(profile)),
@@ -300,21 +268,21 @@ def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
         f"{format_count(profile.documents, 'document')}, {format_size(profile.bytes)} of text; of those in the sample "
         f"{messages.describe_lengths(profile.words)}."
     )
-    return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
+    return html.section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
 
 
 def _scripts(profile: CorpusProfile) -> Html:
     found = profile.scripts
     rows = [
-        [one.name, _ids(one.ids[:1]), one.documents, bar(one.share, format_share(one.share, 1))]
+        [one.name, _ids(one.ids[:1]), one.documents, html.bar(one.share, format_share(one.share, 1))]
         for one in found.scripts
     ]
     caption = f"By the letters of {format_count(found.documents, 'document')} of the sample"
-    return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, text_columns=2)
+    return html.table(["script", "such as", "documents", "of the sample"], rows, caption=caption, text_columns=2)
 
 
 def _ids(ids: Sequence[str]) -> Html:
-    return join_html(map(text, ids), ", ")
+    return html.join_html(map(text, ids), ", ")
 
 
 def _copies(profile: CorpusProfile) -> Html:
@@ -328,7 +296,9 @@ def _copies(profile: CorpusProfile) -> Html:
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, format_size(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return join_html([introduction, table(head, rows, caption="The most frequent texts", text_columns=2, tall=True)])
+    return html.join_html(
+        [introduction, html.table(head, rows, caption="The most frequent texts", text_columns=2, tall=True)]
+    )
 
 
 def _boilerplate(profile: CorpusProfile) -> Html:
@@ -338,7 +308,7 @@ def _boilerplate(profile: CorpusProfile) -> Html:
     listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
     introduction = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
     items = "".join(f"<li>{_passage(passage)}</li>" for passage in found.passages)
-    return join_html([introduction, Html(f'<ol class="passages">{items}</ol>')])
+    return html.join_html([introduction, Html(f'<ol class="passages">{items}</ol>')])
 
 
 def _passage(passage: Passage) -> Html:
@@ -347,7 +317,7 @@ def _passage(passage: Passage) -> Html:
         f"{format_count(passage.documents, 'document')} ({format_share(passage.share, 1)}){unlike}; "
         f"{format_count(passage.words, 'word')}; such as "
     )
-    quoted = excerpt(_EMPTY_LINES.sub("\n", passage.text), _MOST_QUOTED)
+    quoted = html.excerpt(_EMPTY_LINES.sub("\n", passage.text), _MOST_QUOTED)
     return Html(f'<p class="dim">{escape(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
 
 
@@ -356,14 +326,14 @@ def _template(template: Template) -> Html:
         f"<strong>{format_count(template.documents, 'document')}</strong>, {format_count(len(template.slots), 'slot')}"
         f", {template.constant:,} words that never change ({format_share(template.share, 1)} of each)"
     )
-    pieces = join_html(_pieces(template))
+    pieces = html.join_html(_pieces(template))
     rows = [[f"{at}", _fillers(slot), slot.distinct] for at, slot in enumerate(template.slots, 1)]
     compared = f"{format_count(template.compared, 'distinct text')} compared; such as "
-    return fold(
+    return html.fold(
         summary,
         Html(f'<p class="dim">{escape(compared)}{_ids(template.ids)}</p>'),
         Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
-        table(
+        html.table(
             ["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, text_columns=2
         ),
     )
@@ -373,12 +343,12 @@ def _pieces(template: Template) -> Iterator[Html]:
     """Yield the constant pieces of a template, and one filler in each slot, up to the most characters."""
     room = _MOST_QUOTED
     for at, (piece, slot) in enumerate(template.pieces):
-        found = make_excerpt(_EMPTY_LINES.sub("\n", piece), room)
+        found = html.make_excerpt(_EMPTY_LINES.sub("\n", piece), room)
         slotted = f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{found.html or "&nbsp;"}</bdi></mark>'
         yield found.html if slot < 0 else Html(slotted)
         room -= found.size
         if found.rest:
-            yield format_rest(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
+            yield html.format_rest(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
             return
 
 
@@ -395,8 +365,8 @@ def _families(profile: CorpusProfile) -> Html:
     ]
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
     introduction = _paragraph("A family is all documents that matching pairs connect.")
-    listed = table(head, rows, caption="The largest families", tall=True, text_columns=2) if rows else ""
-    return join_html([introduction, listed])
+    listed = html.table(head, rows, caption="The largest families", tall=True, text_columns=2) if rows else ""
+    return html.join_html([introduction, listed])
 
 
 def _how_to_read(exploration: Observations) -> Html:
@@ -423,46 +393,18 @@ def _how_to_read(exploration: Observations) -> Html:
     }
     if len(sample) == sample.documents:
         definitions["exact"] = "Nothing is estimated: all pairs of all documents were compared."
-    return section("how-to-read", "How to read this", fold("What the words and figures mean", facts(definitions)))
+    return html.section(
+        "how-to-read", "How to read this", html.fold("What the words and figures mean", html.facts(definitions))
+    )
 
 
 def _about(exploration: Observations) -> Html:
     sample = exploration.sample
     run_facts: dict[str, object] = {
-        "input": named_inputs(exploration.inputs),
+        "input": html.named_inputs(exploration.inputs),
         "sample": f"{messages.describe_sample(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,
     }
-    costs = fold("Time and memory", stages_table(exploration.stages)) if exploration.stages else ""
-    return section("about", "About this page", facts(run_facts), costs)
-
-
-#: Characters of a sparkline, each five hundredths of similarity.
-_SPARKLINE_LENGTH = 20
-
-
-def notebook_cell(exploration: Observations) -> str:
-    """Return an exploration as HTML for a notebook cell."""
-    advice, advised = exploration.advice, messages.advised_view(exploration)
-    rows = [
-        (
-            f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
-            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARKLINE_LENGTH)}</span>'),
-            *(format_short(per_million(pairs, view.pairs)) for _, pairs in view.above),
-            messages.format_valley(view),
-        )
-        for view in exploration.views
-    ]
-    head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
-    rule, drop = escape(messages.format_advised_rule(advice)), escape(messages.describe_drop(exploration))
-    advised_html = f"<strong>{rule}</strong>. {drop} {escape(advice.reason)}"
-    advice_html = advised_html if advice.given else escape(messages.explain_missing_advice(advice))
-    command_line = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
-    return (
-        # A notebook does not have the style of the page.
-        f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
-        f"<p>{advice_html}</p>"
-        "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{table(head, rows, text_columns=2)}{command_line}</div>"
-    )
+    costs = html.fold("Time and memory", html.stages_table(exploration.stages)) if exploration.stages else ""
+    return html.section("about", "About this page", html.facts(run_facts), costs)

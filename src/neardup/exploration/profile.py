@@ -7,33 +7,33 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.exploration.sample import Sample, Survey
-from neardup.exploration.shared_passages import (
+from neardup.exploration.boilerplate import (
     RUN,
     Boilerplate,
-    ExtendedPassage,
     Passage,
     PassageGrower,
     fewest_texts,
     shared_runs,
     written,
 )
-from neardup.exploration.templates import LONGEST, Template, find_pattern
+from neardup.exploration.sample import Sample, Survey
+from neardup.exploration.text_templates import LONGEST, Template, find_pattern
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
-from neardup.kernels import Bools, Integers
+from neardup.keep.keepers import Families
+from neardup.kernels import Integers
 from neardup.kernels.grams import LISTED
 from neardup.pages.documents import DocumentReader
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import text_representatives
 
-#: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 #: Bins per power of ten; the smallest have fewer, because their edges are whole numbers.
 _BINS_PER_DECADE = 10
@@ -91,7 +91,6 @@ _SCRIPT_NAMES = {name: name.title() for name in _TITLE_CASE_SCRIPTS.split()} | {
 _MAIN_SHARE = 2 / 3
 #: A text of kana and Han counts as Japanese from this share of kana on.
 _KANA_SHARE = 0.1
-#: The script of a text is detected in its first characters, up to this many.
 _CHARACTERS_READ = 2_000
 _IDS_OF_SCRIPT = 3
 _MIXED, _NONE, _OTHER = "mixed", "none", "other"
@@ -173,9 +172,7 @@ class Lengths:
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
-    #: Documents without a word.
     empty: int
-    #: Documents of one word.
     one: int
 
 
@@ -208,10 +205,8 @@ class LargeFamily:
     number: int
     documents: int
     pairs: int
-    #: The smallest and the mean similarity of its pairs.
     smallest: float
     mean: float
-    #: Whether every member matches every other.
     complete: bool
     ids: tuple[str, ...]
     begins: str
@@ -236,12 +231,10 @@ class CorpusProfile:
     families_examined: int = 0
 
 
-#: The most families and templates in a profile.
 FAMILIES, TEMPLATES = 20, 10
 #: Templates are looked for in this many of the largest families, this many texts of each, and this many characters.
 _MOST_EXAMINED, _TEXTS_OF_FAMILY, _MOST_CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
-#: The length of the beginning of a text in characters.
 _BEGINNING_LENGTH = 120
 
 
@@ -272,110 +265,74 @@ def family_core(
 def beginning(text: str) -> str:
     """Return the beginning of a text as one line."""
     line = " ".join(text[: 2 * _BEGINNING_LENGTH].split())
-    return (
-        line
-        if len(line) <= _BEGINNING_LENGTH and len(text) <= 2 * _BEGINNING_LENGTH
-        else line[:_BEGINNING_LENGTH].rstrip() + " …"
+    if len(line) <= _BEGINNING_LENGTH and len(text) <= 2 * _BEGINNING_LENGTH:
+        return line
+    return line[:_BEGINNING_LENGTH].rstrip() + " …"
+
+
+class _Family(NamedTuple):
+    """A large family: its number, its documents, and those to compare, the central one first."""
+
+    number: int
+    members: Integers
+    compared: Integers
+
+
+def _largest_families(findings: Findings | None, texts: Integers) -> list[_Family]:
+    if findings is None:
+        return []
+    found, matches = [], findings.matches
+    for place in np.argsort(-findings.families.documents, kind="stable")[:_MOST_EXAMINED].tolist():
+        members = np.flatnonzero(findings.families.family == place + 1)
+        core = family_core(members, matches.representative, matches.left, matches.right, texts)
+        if len(core) > _TEXTS_OF_FAMILY:
+            core = core[np.linspace(0, len(core) - 1, _TEXTS_OF_FAMILY).astype(np.int64)]
+        found.append(_Family(place + 1, members, core))
+    return found
+
+
+def _summarize(families: Families, family: _Family, reader: DocumentReader) -> LargeFamily:
+    at, size = family.number - 1, len(family.members)
+    return LargeFamily(
+        number=family.number,
+        documents=size,
+        pairs=int(families.pairs[at]),
+        smallest=float(families.smallest[at]),
+        mean=float(families.mean[at]),
+        complete=int(families.pairs[at]) == size * (size - 1) // 2,
+        ids=tuple(map(reader.id, family.members[:_IDS_OF_FAMILY].tolist())),
+        begins=beginning(reader.document(int(family.compared[0])).text),
     )
 
 
-class LargestFamilies:
-    """The largest families of a run.
-
-    Parameters
-    ----------
-    findings : Findings or None
-        The findings of the run; without them there are no families.
-    texts : int64[n]
-        For each document, the first document with the same text.
-
-    Attributes
-    ----------
-    count : int
-        The number of families of the run.
-    documents_to_read : int64[k]
-        The documents whose texts the summaries and templates need.
-    examined_count : int
-        The number of families that ``templates`` examined.
-    """
-
-    def __init__(self, findings: Findings | None, texts: Integers) -> None:
-        self._findings = findings
-        self.count = 0 if findings is None else len(findings.families.documents)
-        self.examined_count = 0
-        #: Of each family: its number, its documents, and the documents to compare.
-        self._largest: list[tuple[int, Integers, Integers]] = []
-        if findings is not None:
-            sizes, family = findings.families.documents, findings.families.family
-            for place in np.argsort(-sizes, kind="stable")[:_MOST_EXAMINED].tolist():
-                members = np.flatnonzero(family == place + 1)
-                self._largest.append((place + 1, members, _evenly_spaced(_core(findings, members, texts))))
-        self.documents_to_read = np.concatenate(
-            [np.zeros(0, np.int64), *(compared for _, _, compared in self._largest)]
-        )
-
-    def summaries(self, reader: DocumentReader) -> tuple[LargeFamily, ...]:
-        """Return summaries of the largest families; empty without findings."""
-        if self._findings is None:
-            return ()
-        families = self._findings.families
-        return tuple(
-            LargeFamily(
-                number=number,
-                documents=len(members),
-                pairs=int(families.pairs[number - 1]),
-                smallest=float(families.smallest[number - 1]),
-                mean=float(families.mean[number - 1]),
-                complete=int(families.pairs[number - 1]) == len(members) * (len(members) - 1) // 2,
-                ids=tuple(reader.id(place) for place in members[:_IDS_OF_FAMILY].tolist()),
-                begins=beginning(reader.document(int(compared[0])).text),
-            )
-            for number, members, compared in self._largest[:FAMILIES]
-        )
-
-    def templates(self, reader: DocumentReader) -> list[Template]:
-        """Return the families that are templates, the largest first."""
-        found = []
-        left = _MOST_CHARACTERS
-        self.examined_count = 0
-        for number, members, compared in self._largest:
-            if left <= 0:
-                break
-            self.examined_count += 1
-            texts = [reader.document(place).text for place in compared.tolist()]
-            left -= sum(min(len(text), LONGEST) for text in texts)
-            pattern = find_pattern(texts)
-            if pattern is not None:
-                ids = tuple(reader.id(int(compared[at])) for at in pattern.members[:_IDS_OF_FAMILY])
-                found.append(
-                    Template(
-                        family=number,
-                        documents=len(members),
-                        compared=len(pattern.members),
-                        ids=ids,
-                        constant=pattern.constant,
-                        share=pattern.share,
-                        pieces=pattern.pieces,
-                        slots=pattern.slots,
-                        left_out=len(texts) - len(pattern.members),
-                    )
+def _find_templates(largest: Sequence[_Family], reader: DocumentReader) -> tuple[list[Template], int]:
+    """Return the families that are templates, the largest first, and the number of examined families."""
+    found: list[Template] = []
+    left = _MOST_CHARACTERS
+    for examined, family in enumerate(largest):
+        if left <= 0:
+            return found, examined
+        texts = [reader.document(place).text for place in family.compared.tolist()]
+        left -= sum(min(len(text), LONGEST) for text in texts)
+        pattern = find_pattern(texts)
+        if pattern is not None:
+            compared = family.compared[list(pattern.members)].tolist()
+            found.append(
+                Template(
+                    family=family.number,
+                    documents=len(family.members),
+                    compared=len(compared),
+                    ids=tuple(map(reader.id, compared[:_IDS_OF_FAMILY])),
+                    constant=pattern.constant,
+                    share=pattern.share,
+                    pieces=pattern.pieces,
+                    slots=pattern.slots,
+                    left_out=len(texts) - len(compared),
                 )
-        return found
+            )
+    return found, len(largest)
 
 
-def _core(findings: Findings, members: Integers, texts: Integers) -> Integers:
-    matches = findings.matches
-    return family_core(members, matches.representative, matches.left, matches.right, texts)
-
-
-def _evenly_spaced(documents: Integers) -> Integers:
-    """Return at most 12 documents, evenly spaced, the first among them."""
-    if len(documents) <= _TEXTS_OF_FAMILY:
-        return documents
-    return documents[np.linspace(0, len(documents) - 1, _TEXTS_OF_FAMILY).astype(np.int64)]
-
-
-#: The most passages and copied texts in a profile.
 PASSAGES, COPIES = 20, 10
 
 
@@ -415,17 +372,16 @@ def profile_corpus(
         report=report,
     )
     grown, complete = PassageGrower(found, counting).passages()
-    firsts = [_holders(one, counting) for one in grown[:PASSAGES]]
+    firsts = [one.texts[counting[one.texts]][:_IDS_OF_FAMILY].tolist() for one in grown[:PASSAGES]]
     # A run drops no copies of a document that matches nothing.
     comparable = survey.text_bytes > 0 if findings is None else findings.matches.representative >= 0
     repeated = np.where(comparable, copies, 0)
     # The texts with the most copies; the first of equally frequent ones.
     often = np.argsort(-repeated, kind="stable")[:COPIES]
     often = often[repeated[often] > 1]
-    families = LargestFamilies(findings, texts)
-    reader.load(
-        np.concatenate([[holders[0] for holders in firsts], often, families.documents_to_read]).astype(np.int64)
-    )
+    largest = _largest_families(findings, texts)
+    quoted = np.array([holders[0] for holders in firsts], np.int64)
+    reader.load(np.concatenate([quoted, often, *(family.compared for family in largest)]))
     documents = len(survey)
     passages = [
         Passage(
@@ -439,7 +395,8 @@ def profile_corpus(
         )
         for one, holders in zip(grown, firsts, strict=False)
     ]
-    templates = families.templates(reader)
+    templates, examined = _find_templates(largest, reader)
+    families = None if findings is None else findings.families
     return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
@@ -456,16 +413,11 @@ def profile_corpus(
             complete=complete,
         ),
         templates=tuple(templates[:TEMPLATES]),
-        families=families.summaries(reader),
-        families_found=families.count,
+        families=() if families is None else tuple(_summarize(families, one, reader) for one in largest[:FAMILIES]),
+        families_found=0 if families is None else len(families.documents),
         templates_found=len(templates),
-        families_examined=families.examined_count,
+        families_examined=examined,
     )
-
-
-def _holders(one: ExtendedPassage, counting: Bools) -> list[int]:
-    """Return the first counted documents that contain a passage."""
-    return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 
 
 def _lengths(lengths: Integers) -> Lengths:

@@ -46,11 +46,8 @@ class Sample:
     positions: Integers
     #: The text of each sampled document, or its extracted content.
     texts: list[str]
-    #: The names of all documents of the corpus.
     names: Names
-    #: The number of documents of the corpus.
     documents: int
-    #: The size of all their texts in bytes.
     bytes: int
     seed: int
 
@@ -157,7 +154,6 @@ class _BottomSample:
         self._texts: list[str] = []
 
     def add(self, rows: Integers, texts: pa.LargeStringArray) -> None:
-        """Add documents if their hashes are among the smallest."""
         keys = row_hashes(rows, self._seed)
         full = len(self._keys) == self._count
         small = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
@@ -171,7 +167,6 @@ class _BottomSample:
         self._texts = [found[place] for place in order.tolist()]
 
     def result(self) -> tuple[Integers, list[str]]:
-        """Return the sampled rows, ascending, and their texts."""
         order = np.argsort(self._rows)
         return self._rows[order], [self._texts[place] for place in order.tolist()]
 

@@ -202,15 +202,9 @@ def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tupl
 def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:
     places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
     distinct = number_features(features, empty_table(len(features)), places, lengths)
-    feature_count, weight_count = len(features), len(weights)
-    postings = EarlierPostings(
-        np.empty(len(heads), np.int64),
-        np.empty(feature_count, np.int64),
-        np.empty(feature_count, np.int64),
-        np.empty(weight_count, np.int64),
-        np.empty(feature_count, np.int32),
-        np.empty(weight_count, np.int64),
-    )
+    sizes = len(heads), len(features), len(features), len(weights), len(features), len(weights)
+    kinds = (np.int64,) * 4 + (np.int32, np.int64)
+    postings = EarlierPostings(*map(np.empty, sizes, kinds))
     fill_earlier_postings(heads, places, lengths[:distinct], weights, postings)
     return postings
 
@@ -221,14 +215,6 @@ def _pair_arrays(rows: Integers, totals: Integers, measure: str, unit: int) -> P
     left, right = earlier[order], later[order]
     counts = np.column_stack([common[order], totals[left], totals[right]])
     return PairArrays(left, right, similarities(measure, counts, unit))
-
-
-class _FeatureCounts(NamedTuple):
-    """The number of documents of a batch, their largest sum of squared counts, and their distinct features."""
-
-    documents: int
-    heaviest: int
-    features: Words
 
 
 def count_frequencies(
@@ -256,19 +242,19 @@ def count_frequencies(
     for part in map_in_order(
         partial(_count_features, Extractor(plain, None, form)), pieces(corpus, "count", report), threads
     ):
-        count_numbered(part.features, table, df)
-        documents += part.documents
-        heaviest = max(heaviest, part.heaviest)
+        count_numbered(part[0], table, df)
+        documents += part[1]
+        heaviest = max(heaviest, part[2])
     repeated = df > 1
     return Statistics(documents, len(sample_features), heaviest, sample_features[repeated], df[repeated])
 
 
-def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> _FeatureCounts:
+def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[Words, int, int]:
+    """Return the distinct features of documents, their number, and their largest sum of squared counts."""
     block = extractor(texts)
-    return _FeatureCounts(len(texts), largest_square_sum(block), block.features)
+    return block.features, len(texts), largest_square_sum(block)
 
 
-#: Texts per task of a thread.
 _TEXTS_PER_TASK = 128
 _GRAM_KINDS = ("words", "qgrams")
 

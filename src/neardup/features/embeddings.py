@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.kernels import Floats
+from neardup.kernels import Floats, Integers
 
 #: A cosine is a whole number of this many parts.
 COSINE_UNIT = 10**9
@@ -46,9 +45,7 @@ def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
     return unit
 
 
-def cosine_counts(
-    embeddings: Floats, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def cosine_counts(embeddings: Floats, left: Integers, right: Integers) -> Integers:
     """Return o, a and b of pairs of embeddings as int64[n, 3]: their cosine, clipped to [0, 1], in units of 1e-9."""
     cosine = np.einsum("ij,ij->i", embeddings[left], embeddings[right])
     o = np.rint(np.clip(cosine, 0, 1) * COSINE_UNIT).astype(np.int64)

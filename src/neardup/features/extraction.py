@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
-from neardup.kernels import Integers, Words
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -80,28 +80,10 @@ _NO_TOKENS = np.zeros(EMPTY_TABLE_SIZE, np.uint64)
 
 
 class _KernelPlan(NamedTuple):
-    """The arguments that the kernels take besides texts.
+    """The arguments that the kernels of ``kernels.grams`` take besides texts.
 
-    Attributes
-    ----------
-    by_character : bool
-        Whether grams consist of characters instead of tokens.
-    shape : tuple of int
-        (method, first number, second number), as for ``kernels.grams.write_grams``.
-    form : int
-        SET, MULTISET, COUNTED or LISTED (``kernels.grams``).
-    positional : bool
-        Whether a feature includes its position, or the rank of its term.
-    modulus : int
-        Grams are kept if they are 0 modulo this number. Raising it keeps fewer.
-    terms : int
-        How many terms of each segment are chosen; 0 to keep all features.
-    tables : tuple
-        Stop words and antecedents, as hash tables of tokens.
-    lookup : tuple or None
-        Keys, values and unseen of a ``Lookup``.
-    weighing : int
-        Where weights come from (``kernels.grams``).
+    positional: a feature includes its position, or the rank of its term; modulus: grams are kept if they are 0 modulo
+    this number; terms: how many of each segment are chosen, 0 to keep all features; tables: stop words and antecedents.
     """
 
     by_character: bool
@@ -210,16 +192,8 @@ class Extractor:
             kept[:] = weights[:used]
         return block._replace(features=features, weights=kept)
 
-    def sets(self, data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Words, Integers]:
-        """Return the features of a few texts and the size of each set, without the digests of a block.
-
-        Parameters
-        ----------
-        data : uint8[m]
-            The texts as UTF-8.
-        offsets : int64[d + 1]
-            Where each text begins, and where the last one ends.
-        """
+    def sets(self, data: Bytes, offsets: Integers) -> tuple[Words, Integers]:
+        """Return the features of a few texts, given as by ``text_buffers``, and the size of each set."""
         if self._ascii_arguments is not None:
             features, sizes = ascii_sets(data, offsets, *self._ascii_arguments)
             if len(sizes):

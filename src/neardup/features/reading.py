@@ -18,6 +18,7 @@ from neardup.kernels import Integers, Words
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import check_budget, default_threads, map_in_order
+from neardup.text.bulk import text_buffers
 from neardup.text.html import content_of
 
 #: Bytes of text per piece: small enough for the processor's cache, large enough to keep a thread busy.
@@ -31,11 +32,16 @@ def ignore_progress(stage: str, done: int, total: int | None) -> None:
 
 
 def pieces(
-    corpus: Corpus, stage: str, progress: Progress | None = None, on_batch: Callable[[Batch], None] | None = None
+    corpus: Corpus,
+    stage: str,
+    progress: Progress | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
+    *,
+    again: bool = False,
 ) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus in pieces; call ``on_batch`` with each batch before its texts."""
+    """Yield the texts of a corpus, ``again`` if it was read before; ``on_batch`` gets each batch before its texts."""
     consumed = 0
-    for batch in corpus.scan():
+    for batch in corpus.rescan() if again else corpus.scan():
         if on_batch is not None:
             on_batch(batch)
         consumed += batch.bytes_read
@@ -44,21 +50,10 @@ def pieces(
         yield from text_pieces(batch)
 
 
-def reread_pieces(corpus: Corpus, progress: Progress | None = None) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus in pieces once more, after ``pieces``."""
-    consumed = 0
-    for batch in corpus.rescan():
-        consumed += batch.bytes_read
-        if progress is not None:
-            progress("read again", consumed, corpus.total_bytes)
-        yield from text_pieces(batch)
-
-
 def text_pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
     """Yield the texts of a batch in pieces of about 1 MB."""
-    texts = batch.texts
-    ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    begin = 0
+    texts, begin = batch.texts, 0
+    _, ends = text_buffers(texts)
     while begin < len(texts):
         end = int(np.searchsorted(ends, ends[begin] + _PIECE))
         end = min(max(end, begin + 1), len(texts))
@@ -163,8 +158,8 @@ class StatisticsBuilder:
             self._merge()
 
     def _merge(self) -> None:
-        features = np.concatenate([np.empty(0, np.uint64), *(part[0] for part in self._pending)])
-        df = np.concatenate([np.empty(0, np.int64), *(part[1] for part in self._pending)])
+        none = np.empty(0, np.uint64), np.empty(0, np.int64)
+        features, df = map(np.concatenate, zip(none, *self._pending, strict=True))
         distinct, index = np.unique(features, return_inverse=True)
         total = np.bincount(index, weights=df, minlength=len(distinct)).astype(np.int64)
         self._pending = [(distinct, total)]

@@ -22,7 +22,7 @@ import pyarrow as pa
 from neardup.documents import Corpus
 from neardup.errors import InputError, NeardupError, OutputError, option
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, reread_pieces
+from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, FeatureStore, GrowingArray, MemoryNeeds
 from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import flag_sets_by_size, keyed_digests, record_first_equal
@@ -89,23 +89,13 @@ def _groups(blocks: Iterable[_FileBlock]) -> Iterator[list[_FileBlock]]:
 class PartFile:
     """Items of consecutive documents in one part of the key space, in a temporary file that is read in order.
 
-    Parameters
-    ----------
-    dtype : type
-        The type of an item.
-    memory : Memory
-        Counts the bytes that are written.
-
-    Attributes
-    ----------
-    documents, items : int
-        How many documents and items have been added.
+    ``memory`` counts the bytes that are written.
     """
 
     def __init__(self, dtype: type[np.generic], memory: Memory) -> None:
         self._dtype, self._memory = dtype, memory
         self._file, self._blocks = open_scratch_file(), list[_FileBlock]()
-        self.documents = self.items = 0
+        self._documents = self._items = 0
 
     def __enter__(self) -> Self:
         return self
@@ -121,9 +111,9 @@ class PartFile:
         buffer = np.zeros(begin + _round_up(items.nbytes), np.uint8)
         buffer[: narrow.nbytes] = narrow.view(np.uint8)
         buffer[begin : begin + items.nbytes] = items.view(np.uint8)
-        self._blocks.append(_FileBlock(self.documents, len(lengths), narrow.dtype, begin, len(items), len(buffer)))
-        self.documents += len(lengths)
-        self.items += len(items)
+        self._blocks.append(_FileBlock(self._documents, len(lengths), narrow.dtype, begin, len(items), len(buffer)))
+        self._documents += len(lengths)
+        self._items += len(items)
         append_array(buffer, self._file, self._memory)
 
     def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
@@ -144,14 +134,12 @@ class PartFile:
                 end = self._file.truncate(at)
             yield from reversed(list(self._split(group[::-1], buffer)))
 
-    def _read_group(self, at: int, group: list[_FileBlock]) -> npt.NDArray[np.uint8]:
+    def _read_group(self, at: int, group: list[_FileBlock]) -> Bytes:
         buffer = np.empty(sum(block.bytes for block in group), np.uint8)
         read_array(self._file, at, buffer, self._memory)
         return buffer
 
-    def _split(
-        self, group: list[_FileBlock], buffer: npt.NDArray[np.uint8]
-    ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+    def _split(self, group: list[_FileBlock], buffer: Bytes) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the consecutive blocks of a buffer."""
         at = 0
         for block in group:
@@ -162,7 +150,7 @@ class PartFile:
 
     def read_all(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return the length of each document and all items."""
-        lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
+        lengths, items, at = np.empty(self._documents, np.uint32), np.empty(self._items, self._dtype), 0
         for begin, block_lengths, block_items in self:
             lengths[begin : begin + len(block_lengths)] = block_lengths
             items[at : at + len(block_items)] = block_items
@@ -177,21 +165,9 @@ class PartFile:
 class RecomputedFeatures:
     """Feature sets that are not stored: each pass reads the corpus and computes them again.
 
-    Parameters
-    ----------
-    corpus, extractor, threads, progress
-        What to read, and how to turn it into features.
-    single_use : bool
-        Whether pairs are searched only once; then the files of pass one are deleted after use.
-    with_counts : bool
-        Whether slots are counted; without counts, no files are written.
-
-    Attributes
-    ----------
-    sizes : GrowingArray
-        The number of features of each document.
-    passes : int
-        How often the corpus has been read.
+    single_use: whether pairs are searched only once; then the files of pass one are deleted after use. with_counts:
+    whether slots are counted; without counts, no files are written. sizes: the number of features of each document;
+    passes: how often the corpus has been read.
     """
 
     def __init__(
@@ -236,7 +212,8 @@ class RecomputedFeatures:
             self._part_bits += 1
         self._memory = memory
         parts = min(1 << (bits - self._part_bits), file_limit(_MAX_PARTS))
-        self._parts = [PartFile(np.uint32, memory) for _ in range(parts)]
+        for _ in range(parts):
+            self._parts.append(PartFile(np.uint32, memory))
 
     def count_features(self, features: Words, sizes: Integers) -> None:
         """Count the features of further documents, and record each set's size, digest and first equal set."""
@@ -309,12 +286,8 @@ class RecomputedFeatures:
     def count_among(self, chosen: Bools, rule: Rule, files: ExitStack) -> tuple[list[PartFile], Bools]:
         """Count slots among the chosen documents alone.
 
-        Returns
-        -------
-        parts : list of PartFile
-            For each part of the key space, the slots of the chosen documents with their counts.
-        matchable : bool[n]
-            Which of these documents share enough features with the others to match one.
+        Returns for each part of the key space the slots of the chosen documents with their counts, and which of these
+        documents share enough features with the others to match one: bool[n].
         """
 
         def count(work: tuple[PartFile, PartFile]) -> Narrow:
@@ -391,7 +364,7 @@ class RecomputedFeatures:
 
     def _pieces(self, chosen: Bools) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
-        for texts in reread_pieces(self._corpus, self._progress):
+        for texts in pieces(self._corpus, "read again", self._progress, again=True):
             rows = np.flatnonzero(chosen[first : first + len(texts)])
             if len(rows) == len(texts):
                 yield first + rows, texts
@@ -437,13 +410,7 @@ def close_scratch_file(file: BufferedRandom) -> None:
 
 
 def append_array(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> None:
-    """Append an array to a file, and count it as spilled.
-
-    Raises
-    ------
-    OutputError
-        If the disk is full.
-    """
+    """Append an array to a file, and count it as spilled; raise ``OutputError`` if the disk is full."""
     memory.count_spilled(array.nbytes)
     with _disk_is_large_enough(memory):
         file.write(array.data)

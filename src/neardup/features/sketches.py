@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
-from neardup.kernels import Words
+from neardup.kernels import Integers, Words
 from neardup.kernels.sketches import EMPTY, minhash_update, simhash
 
 #: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
@@ -48,13 +47,7 @@ def item_id(item: str | bytes | int) -> int:
 
 
 def _item_ids(items: Items) -> Words:
-    """Return the ids of items: uint64[m].
-
-    Raises
-    ------
-    InputError
-        If ``item_id`` refuses an item.
-    """
+    """Return the ids of items: uint64[m]."""
     if isinstance(items, str | bytes):
         raise InputError(f"{items!r} is one item, not a collection; give [{items!r}], or use insert")
     if isinstance(items, np.ndarray):
@@ -65,16 +58,8 @@ def _item_ids(items: Items) -> Words:
     return np.array([item_id(item) for item in items], np.uint64)
 
 
-def _check_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
-    """Return the weights of ``count`` features as int64; an empty array stands for weights of 1.
-
-    Raises
-    ------
-    RecipeError
-        If a weight is negative or not a whole number.
-    InputError
-        If their number differs from ``count``, or their sum is above 2**62.
-    """
+def _check_weights(weights: Iterable[int] | None, count: int) -> Integers:
+    """Return the weights of ``count`` features as int64; an empty array stands for weights of 1."""
     if weights is None:
         return np.empty(0, np.int64)
     checked = [check_whole_number(weight, "weight", 0, _MAX_WEIGHT) for weight in weights]
@@ -86,13 +71,7 @@ def _check_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.
 
 
 def check_whole_number(value: Any, name: str, low: int, high: int) -> int:
-    """Return an option that must be a whole number from ``low`` to ``high``.
-
-    Raises
-    ------
-    RecipeError
-        If it is not.
-    """
+    """Return an option; raise ``RecipeError`` if it is not a whole number from ``low`` to ``high``."""
     try:
         number = operator.index(value)
     except TypeError:

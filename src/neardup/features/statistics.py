@@ -23,15 +23,9 @@ _MARGIN = 1e-12
 
 
 class Lookup(NamedTuple):
-    """A hash table from features to their values, as the kernels take it.
+    """A hash table (``kernels.tables``) from features to their fixed-point idf, 1 without weights, 0 if clipped.
 
-    Attributes
-    ----------
-    keys, values : uint64[2**k], int64[2**k]
-        An open-address table (``kernels.tables``). A value is the feature's fixed-point idf, 1 without weights, 0 if
-        clipping drops it.
-    unseen : int64[1]
-        The value of a feature that is not in the table: that of a feature in one document.
+    unseen: int64[1], the value of a feature that is not in the table: that of a feature in one document.
     """
 
     keys: Words

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels import Integers, Words
+from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.counts import group_equal_sets
 from neardup.runtime import Memory, check_budget
 
@@ -66,14 +66,8 @@ def set_addresses(array: npt.NDArray[Any], sizes: Integers) -> Words:
 class Vectors(NamedTuple):
     """Documents as rows: row d is features[heads[d]:heads[d + 1]].
 
-    Attributes
-    ----------
-    heads : int64[n + 1]
-        Where each row begins.
-    features : uint64[m]
-        Distinct within a document, none of them 0 (except that a SimHash may be 0).
-    weights : int64[m]
-        At least 1; empty for sets.
+    features: distinct within a document, none of them 0 (except that a SimHash may be 0); weights: at least 1, or empty
+    for sets.
     """
 
     heads: Integers
@@ -238,7 +232,7 @@ class FeatureStore:
         """The bytes of the budget left beside the needs of each document; infinity without a budget."""
         return self.memory.free_bytes - self._needs.document * len(self) - self.id_bytes
 
-    def first_equal(self, excluded: npt.NDArray[np.bool_]) -> Integers:
+    def first_equal(self, excluded: Bools) -> Integers:
         """Return for each document the first one with equal features and weights, -1 if ``excluded``: int64[n]."""
         found = np.empty(len(self), np.int64)
         group_equal_sets(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)

@@ -9,19 +9,19 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import OutputError, RecipeError, StoreError, check_count, quoted
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, text_pieces
+from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import placed_output
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
-from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, read_removed, segment_path
+from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, segment_path
 from neardup.index.writer import IndexWriter, open_writer
+from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import thread_count
 from neardup.pipeline.query import Answer, query_corpus
@@ -31,8 +31,6 @@ from neardup.runtime import map_in_order
 from neardup.search.matches import Similar
 from neardup.search.nearest import closest_documents
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 #: How often a reader starts again if a writer has merged the segments it was about to open.
 _MAX_TRIES = 20
 #: Search for nearest documents: size of the first batch, largest batch, and number of documents beyond which the whole
@@ -51,15 +49,6 @@ class DiskIndex:
         The folder.
     manifest : Manifest, optional
         The state to open; the latest by default.
-
-    Attributes
-    ----------
-    path : str
-        The folder.
-    recipe : Recipe
-        The recipe of the index.
-    manifest : Manifest
-        The open state.
 
     Raises
     ------
@@ -87,10 +76,7 @@ class DiskIndex:
             self.recipe = recipe_of(self.manifest, self.path)
             self._match_rule = MatchRule.from_recipe(self.recipe)
             try:
-                self._segments = [
-                    Segment(self.path, part, self._match_rule, read_removed(self.path, part))
-                    for part in self.manifest.segments
-                ]
+                self._segments = [Segment(self.path, part, self._match_rule) for part in self.manifest.segments]
                 break
             except StoreError:
                 # A writer may have replaced the segments meanwhile.
@@ -158,9 +144,8 @@ class DiskIndex:
         for segment, segment_places in self._by_segment(places):
             ids.append(segment.ids().take(pa.array(segment_places)))
             texts += segment.texts(segment_places)
-        kind = _id_type(self.manifest.ids)
-        columns = {"id": pa.chunked_array(ids, kind), "text": pa.chunked_array(texts, pa.large_string())}
-        return pa.table(columns)
+        kind = pa.large_string() if self.manifest.ids == "string" else pa.int64()
+        return pa.table({"id": pa.chunked_array(ids, kind), "text": pa.chunked_array(texts, pa.large_string())})
 
     def _by_segment(self, places: Integers | None) -> Iterator[tuple[Segment, Integers]]:
         for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
@@ -206,26 +191,16 @@ class DiskIndex:
         if all_documents:
             corpus.set_reference(self.corpus())
             return
-        places = self.candidates(_scan_texts(corpus, "look up", progress), threads)
+        places = self.candidates(pieces(corpus, "look up", progress), threads)
         if not len(places):
             # A document that does not match does no harm, and gives the id column its type.
             places = self._first_document()
         corpus.set_reference(self.corpus(places))
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
-        """Return the documents that a text matches, the most similar first; ties in index order.
+        """Return the documents that a text matches, or its k nearest, the most similar first; ties in index order.
 
-        Parameters
-        ----------
-        text : str
-            The text; an HTML page if the recipe has ``content``.
-        k : int, optional
-            Return the k nearest instead, whatever their similarity.
-
-        Raises
-        ------
-        NeardupError
-            As in ``nd.query``.
+        The text is an HTML page if the recipe has ``content``. Errors are those of ``nd.query``.
         """
         _check_k(k)
         features = self._features(text) if self._match_rule.distance < 0 else np.empty(0, np.uint64)
@@ -378,26 +353,14 @@ class DiskIndex:
         return DiskIndex(self.path)
 
     def compact(self, *, threads: int | None = None) -> DiskIndex:
-        """Merge small segments and those with removed documents; return the new state, which gives the same results.
-
-        Parameters
-        ----------
-        threads : int, optional
-            Number of threads. It changes the time, never the bytes.
-        """
+        """Merge small segments and those with removed documents; return the new state, which gives the same results."""
         with open_writer(self.path) as writer:
             writer.compact(threads=threads)
             writer.commit()
         return DiskIndex(self.path)
 
     def check(self) -> None:
-        """Read every byte of the index.
-
-        Raises
-        ------
-        StoreError
-            If a file has changed; the message names the first.
-        """
+        """Read every byte of the index; raise ``StoreError``, which names the first file that has changed."""
         for part in self.manifest.segments:
             for path, file in part.files.items():
                 absolute = segment_path(self.path, path, part)
@@ -412,23 +375,9 @@ def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:
     return Block(values, ones, marks, marks, ones, np.empty(0, np.int64))
 
 
-def _scan_texts(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator[pa.LargeStringArray]:
-    consumed = 0
-    for batch in corpus.scan():
-        consumed += batch.bytes_read
-        if progress is not None:
-            progress(stage, consumed, corpus.total_bytes)
-        yield from text_pieces(batch)
-
-
 def _check_k(k: int | None) -> None:
-    """Check a number of documents."""
     if k is not None:
         check_count("k", k, "ask for one document at least")
-
-
-def _id_type(ids: str) -> pa.DataType:
-    return pa.large_string() if ids == "string" else pa.int64()
 
 
 def build(

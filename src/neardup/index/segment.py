@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import zstandard
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.counts import count_features
 from neardup.kernels.prefixes import (
     PrefixIndex,
@@ -40,10 +41,6 @@ from neardup.runtime import Memory
 from neardup.search.hamming import hamming_pairs
 from neardup.search.join import JoinContext, find_prefixes
 from neardup.text.bulk import text_buffers
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Booleans = npt.NDArray[np.bool_]
 
 #: A segment ends with the document that brings it to this number of features or documents. Raising it makes queries
 #: faster, and takes 12 bytes of memory per feature while a segment is written.
@@ -145,11 +142,6 @@ class SegmentWriter:
         self._file = open(os.path.join(folder, "texts.zstd"), "wb")  # noqa: SIM115
         self._frames, self._lengths = [np.zeros(1, np.int64)], list[Integers]()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the segment is full."""
-        return is_full(self.features, self.documents)
-
     def room(self, sizes: Integers) -> int:
         """Return how many of some documents fit into the segment, from their numbers of features."""
         by_features = int(np.searchsorted(np.cumsum(sizes), MAX_FEATURES - self.features)) + 1
@@ -201,25 +193,20 @@ class SegmentWriter:
         features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
-        arrays = (
-            self._fingerprint_arrays(features, sizes)
-            if self._match_rule.distance >= 0
-            else self._feature_sets(features, sizes)
-        )
+        by_bits = self._match_rule.distance >= 0
+        arrays = self._fingerprint_arrays(features, sizes) if by_bits else self._feature_sets(features, sizes)
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
         arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
         for file_name, array in arrays.items():
             array.astype(_TYPES[file_name], copy=False).tofile(os.path.join(self._folder, file_name))
-        files = {
-            f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name))
-            for file_name in os.listdir(self._folder)
-        }
-        return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
+        names = sorted(os.listdir(self._folder))
+        files = {f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name)) for file_name in names}
+        return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, files)
 
     def _fingerprint_arrays(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         values = np.zeros(len(sizes), np.uint64)
         values[sizes > 0] = features
-        return {"values": values, "sizes": sizes.astype(np.uint32)}
+        return {"values": values, "sizes": sizes}
 
     def _feature_sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         bits = _slot_bits(self.features // 2)
@@ -237,13 +224,8 @@ class SegmentWriter:
         index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
         insert_entries(ranks, sets, lengths, index)
         finish_lists(index)
-        return {
-            "sizes": sizes.astype(np.uint32),
-            "bitmaps": sets.bitmaps,
-            "counts": counts,
-            "heads": index.heads,
-            "entries": index.entries,
-        }
+        heads, entries = index.heads, index.entries
+        return {"sizes": sizes, "bitmaps": sets.bitmaps, "counts": counts, "heads": heads, "entries": entries}
 
 
 def _text_views(texts: pa.LargeStringArray) -> list[memoryview]:
@@ -278,9 +260,7 @@ def sync_file(path: str) -> FileEntry:
     return FileEntry(os.path.getsize(path), digest_of(path))
 
 
-def _ranked_sets(
-    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], match_rule: Rule
-) -> RankedSets:
+def _ranked_sets(features: Words, sizes: Integers, shift: np.uint64, counts: Bytes, match_rule: Rule) -> RankedSets:
     """Return sets with their prefixes by a table of counts, without features that do not occur in the table."""
     context = JoinContext(set_addresses(features, sizes), sizes, match_rule, 1, Memory())
     return RankedSets(context.addresses, sizes, *find_prefixes(context, np.arange(len(sizes)), shift, counts))
@@ -292,9 +272,9 @@ class Segment:
     Raises ``StoreError`` if a file is missing or has another size.
     """
 
-    def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
+    def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule) -> None:
         self.part, self._folder, self._match_rule = part, folder, match_rule
-        self.removed = removed
+        self.removed = _read_removed(folder, part)
         self.sizes: npt.NDArray[np.uint32] = self._map_array("sizes")
         self._local = threading.local()
         # Everything is mapped now, since a writer that merges segments removes the files.
@@ -306,7 +286,7 @@ class Segment:
             self.values: Words = self._map_array("values")
             return
         self._size_bitmaps = self.sizes, self._map_array("bitmaps").reshape(-1, 8)
-        self.counts: npt.NDArray[np.uint8] = self._map_array("counts")
+        self.counts: Bytes = self._map_array("counts")
         heads = self._map_array("heads")
         self.index = PrefixIndex(heads, self._map_array("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
@@ -418,7 +398,7 @@ class Segment:
             raise damage_error(os.path.join(self._folder, self.part.name, "texts.zstd"))
         return text
 
-    def text_bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def text_bytes_of(self, documents: Sequence[int]) -> tuple[Bytes, Integers]:
         """Return the texts of some documents as bytes, and the offsets of their ends, from 0."""
         texts = [self._text(document) for document in documents]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
@@ -449,14 +429,13 @@ def damage_error(path: str) -> StoreError:
     return StoreError(f"{path} is damaged: restore it from a copy, or build the index again")
 
 
-def read_removed(folder: str, part: SegmentEntry) -> Integers:
-    """Return the removed documents of a segment: int64, ascending."""
+def _read_removed(folder: str, part: SegmentEntry) -> Integers:
     removal_lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
     if not removal_lists:
         return np.empty(0, np.int64)
     return np.fromfile(segment_path(folder, removal_lists[0], part), _REMOVED).astype(np.int64)
 
 
-def write_removed(file: BinaryIO, removed: Integers) -> None:
-    """Write the removed documents of a segment."""
-    file.write(removed.astype(_REMOVED).tobytes())
+def removed_bytes(removed: Integers) -> bytes:
+    """Return the removed documents of a segment as the bytes of their file."""
+    return removed.astype(_REMOVED).tobytes()

@@ -12,7 +12,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +20,7 @@ from neardup.documents.records import Names, repeated_ids
 from neardup.errors import InputError, OutputError, option, quoted
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
+from neardup.features.store import row_heads
 from neardup.files import placed_output
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
@@ -29,14 +29,13 @@ from neardup.index.segment import (
     Segment,
     SegmentWriter,
     is_full,
-    read_removed,
+    removed_bytes,
     sync_file,
-    write_removed,
 )
+from neardup.kernels import Bools, Integers
 from neardup.pipeline.pipeline import thread_count
 from neardup.runtime import map_in_order
 
-Integers = npt.NDArray[np.int64]
 #: Names of files that a writer creates; such a file that is in no manifest remains of a writer that was killed.
 _WRITER_FILES = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
 
@@ -53,7 +52,7 @@ class IndexWriter:
         self,
         corpus: Corpus,
         *,
-        keep: npt.NDArray[np.bool_] | None = None,
+        keep: Bools | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -76,7 +75,7 @@ class IndexWriter:
     def _pieces(
         self,
         corpus: Corpus,
-        keep: npt.NDArray[np.bool_] | None,
+        keep: Bools | None,
         ids: list[pa.Array],
         threads: int | None,
         progress: Progress | None,
@@ -121,8 +120,7 @@ class IndexWriter:
                 return part
 
             for piece in pieces:
-                heads = np.concatenate([[0], np.cumsum(piece.block.sizes)]).astype(np.int64)
-                begin = 0
+                heads, begin = row_heads(piece.block.sizes), 0
                 while begin < len(piece.ids):
                     if current is None:
                         name = self._next_name("segment")
@@ -132,7 +130,7 @@ class IndexWriter:
                     end = begin + current.room(piece.block.sizes[begin:])
                     current.add(piece.between(begin, end, heads))
                     begin = end
-                    if current.is_full:
+                    if is_full(current.features, current.documents):
                         yield finish(current)
                         current = None
             if current is not None:
@@ -169,7 +167,7 @@ class IndexWriter:
                 )
 
     def _segment(self, part: SegmentEntry) -> Segment:
-        return Segment(self.path, part, self._match_rule, read_removed(self.path, part))
+        return Segment(self.path, part, self._match_rule)
 
     def remove(self, ids: Iterable[Any]) -> int:
         """Remove the documents with some ids; return how many there were."""
@@ -189,7 +187,7 @@ class IndexWriter:
     def _mark_removed(self, part: SegmentEntry, removed: Integers) -> SegmentEntry:
         name = self._next_name("removed")
         with placed_output(os.path.join(self.path, name)) as output, open(output.handle, "wb", closefd=False) as file:
-            write_removed(file, removed)
+            file.write(removed_bytes(removed))
         arrays = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
         return replace(part, removed=len(removed), files=arrays | {name: sync_file(os.path.join(self.path, name))})
 

@@ -1,1 +1,1 @@
-"""Keep orders, keepers, families, verdicts, and pairs of documents."""
+"""``order``: which of two is kept; ``keepers``: keepers, their ties, families; ``pairs``, ``verdicts``: all by id."""

@@ -1,8 +1,9 @@
-"""Keepers and families: which documents are kept, and which ones belong together.
+"""Which documents are kept, which keeper a dropped one names, and which documents belong together as families.
 
 Documents are visited in keep order; one is kept unless it matches a kept one. So each dropped document is in a
 matching pair with a kept one, no two kept ones match, nothing chains, and the result is unique: the
-lexicographically first maximal independent set of the graph of pairs.
+lexicographically first maximal independent set of the graph of pairs. Of several kept documents that a dropped one
+matches, it names the most similar; ties go to the first in keep order.
 """
 
 from __future__ import annotations

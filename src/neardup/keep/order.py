@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,44 +20,15 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Preference(NamedTuple):
-    """Values of a column in order of trust: documents with an earlier value come first, those without any last.
-
-    Attributes
-    ----------
-    column : str
-        The name of the column.
-    values : tuple of str
-        Its values, the most trusted first.
-    """
+    """Values of a column in order of trust: documents with an earlier value come first, those without any last."""
 
     column: str
     values: tuple[str, ...]
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse ``COLUMN=a,b,c``.
-
-        Raises
-        ------
-        RecipeError
-            If it has another form, no values, or one value twice.
-        """
-        column, equals, listed = text.partition("=")
-        values = tuple(value.strip() for value in listed.split(","))
-        if not equals or not column or "" in values or len(set(values)) < len(values):
-            raise RecipeError(
-                f"{option('--prefer', 'prefer')} {text!r} is no list of different values of a column; write it like "
-                "source=reuters,wire"
-            )
-        return cls(column, values)
-
     def sort(self, order: Integers, column: pa.Array) -> Integers:
         """Return documents in keep order, sorted stably by their values of the column in order of trust.
 
-        Raises
-        ------
-        RecipeError
-            If no document has any of the values.
+        Raises ``RecipeError`` if no document has any of the values.
         """
         places = pc.index_in(column, value_set=pa.array(self.values, pa.large_string()))
         if len(column) and places.null_count == len(places):
@@ -73,18 +44,20 @@ class Preference(NamedTuple):
 def parse_preference(preference: str | tuple[str, Sequence[str]] | None) -> Preference | None:
     """Parse a preference: a text like ``COLUMN=a,b,c``, or a column with its values; None for none.
 
-    Raises
-    ------
-    RecipeError
-        If it has another form, no values, or one value twice.
+    Raises ``RecipeError`` if it has another form, no values, or one value twice.
     """
-    if preference is None or isinstance(preference, str):
-        return None if preference is None else Preference.parse(preference)
-    column, values = preference[0], tuple(map(str, preference[1]))
+    if preference is None:
+        return None
+    if isinstance(preference, str):
+        column, _, listed = preference.partition("=")
+        values = tuple(value.strip() for value in listed.split(","))
+        values = () if not column or "" in values else values
+        subject, example = f"{option('--prefer', 'prefer')} {preference!r}", "write it like source=reuters,wire"
+    else:
+        column, values = preference[0], tuple(map(str, preference[1]))
+        subject, example = f"prefer {preference!r}", "give ('source', ['a', 'b'])"
     if not values or len(set(values)) < len(values):
-        raise RecipeError(
-            f"prefer {preference!r} is no list of different values of a column; give ('source', ['a', 'b'])"
-        )
+        raise RecipeError(f"{subject} is no list of different values of a column; {example}")
     return Preference(column, values)
 
 
@@ -118,9 +91,7 @@ def keep_order(
     text_bytes : int64[n]
         The length of each text in bytes of UTF-8, for ``longest`` and ``shortest``.
     values : sequence of pyarrow.Array
-        The values of the time column or of the column named by ``keep``, in batches.
-    column : str, optional
-        The name of the column, for messages.
+        The values of the time column or of ``column``, which messages name, in batches.
 
     Raises
     ------
@@ -141,13 +112,12 @@ def keep_order(
         ranks, usable = _ranks(join_order(values, column or "order"))
     missing = ~usable
     if len(ranks) and missing.all():
-        raise missing_values_error(keep, column)
+        raise _missing_values_error(keep, column)
     falling = keep != "oldest" and not keep.endswith(":lowest")
     return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
 
 
-def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
-    """Return the error for documents without any usable value."""
+def _missing_values_error(keep: str, column: str | None) -> RecipeError:
     where = "that column" if column is None else f"column {column!r}"
     if is_by_time(keep):
         return RecipeError(
@@ -167,7 +137,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     """Return dense ranks of the values, and a mask of valid ones; texts count as numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
-        numbers = [None if text is None else parse_number(text) for text in texts]
+        numbers = [None if text is None else _parse_number(text) for text in texts]
         if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
             values = pa.array(numbers, pa.float64())
     if pa.types.is_floating(values.type):
@@ -176,8 +146,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     return np.asarray(pc.cast(ranks, pa.int64())), np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False))
 
 
-def parse_number(text: str) -> float | None:
-    """Return a text as a number, None if it is not one."""
+def _parse_number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

@@ -74,9 +74,12 @@ class Pairs:
         similarity: Floats,
         evidence: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
     ) -> None:
-        """Store pairs of representatives; ``evidence(edges, full)`` returns further columns for pairs."""
-        self._names = names
-        self._representative, self._evidence = representative, evidence
+        """Store pairs of representatives; ``evidence(edges, full)`` returns further columns for pairs.
+
+        ``representative``: int64[n], for each document the first with equal features; -1 if it can match nothing.
+        """
+        self.names = names
+        self.representative, self._evidence = representative, evidence
         self.left, self.right, self.similarity = left, right, similarity
         able = np.flatnonzero(representative >= 0)
         order = able[np.argsort(representative[able], kind="stable")]
@@ -90,19 +93,9 @@ class Pairs:
         return self._count
 
     @property
-    def names(self) -> Names:
-        """The names of the documents."""
-        return self._names
-
-    @property
-    def representative(self) -> Integers:
-        """int64[n], for each document the first one with equal features; -1 if it can match nothing."""
-        return self._representative
-
-    @property
     def graph(self) -> Graph:
         """The pairs of representatives as a graph."""
-        return build_graph(len(self._representative), self.left, self.right, self.similarity)
+        return build_graph(len(self.representative), self.left, self.right, self.similarity)
 
     def arrays(self) -> Iterator[PairArrays]:
         """Yield the pairs by position, in order, in batches of some hundred thousand."""
@@ -111,14 +104,14 @@ class Pairs:
     def edges(self) -> Iterator[PairEdges]:
         """Yield the pairs by position, with the places of their pairs of representatives in ``left`` and ``right``."""
         numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
-        for part in self._expand(build_graph(len(self._representative), self.left, self.right, numbers)):
+        for part in self._expand(build_graph(len(self.representative), self.left, self.right, numbers)):
             edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
             yield PairEdges(part.left, part.right, edge)
 
     def edge_of(self, left: Integers, right: Integers) -> Integers:
         """Return the places in ``left`` and ``right`` of pairs given by position: EQUAL for equal ones, or APART."""
-        first, second = self._representative[left], self._representative[right]
-        count = len(self._representative)
+        first, second = self.representative[left], self.representative[right]
+        count = len(self.representative)
         keys = self.left * count + self.right
         queries = np.minimum(first, second) * count + np.maximum(first, second)
         places = np.searchsorted(keys, queries)
@@ -130,18 +123,12 @@ class Pairs:
 
     def _expand(self, rows: Graph) -> Iterator[PairArrays]:
         # A reference comes last, and the later document is on the right: so the left one is of the input.
-        at, capacity, input_count = 0, _CAPACITY, self._names.input_count
+        at, capacity, input_count = 0, _CAPACITY, self.names.input_count
         while at < input_count:
             out, similarity = np.empty((capacity, 2), np.int64), np.empty(capacity)
             before = at
             at, written = expand_pairs(
-                at,
-                input_count,
-                self._representative,
-                self._members,
-                tuple(rows),
-                out,
-                similarity,
+                at, input_count, self.representative, self._members, tuple(rows), out, similarity
             )
             if at == before and written == 0:
                 capacity *= 2
@@ -163,12 +150,12 @@ class Pairs:
         similarity = np.append(self.similarity, 1.0)
         for part in self.edges():
             columns = {
-                "left": self._names.of_input(part.left),
-                "right": self._names.take(part.right),
+                "left": self.names.of_input(part.left),
+                "right": self.names.take(part.right),
                 "similarity": pa.array(similarity[part.edge]),
             }
-            if self._names.reference_names is not None:
-                columns["right_from"] = self._names.side_of(part.right)
+            if self.names.reference_names is not None:
+                columns["right_from"] = self.names.side_of(part.right)
             yield pa.table(columns | (self._evidence(part.edge, full) if self._evidence else {}))
 
     def to_arrow(self) -> pa.Table:
@@ -181,11 +168,11 @@ class Pairs:
         none = np.zeros(0, np.int64)
         evidence = self._evidence(none, full) if self._evidence else {}
         kinds = {
-            "left": self._names.of_input(none).type,
-            "right": self._names.take(none).type,
+            "left": self.names.of_input(none).type,
+            "right": self.names.take(none).type,
             "similarity": pa.float64(),
         }
-        if self._names.reference_names is not None:
+        if self.names.reference_names is not None:
             kinds["right_from"] = pa.string()
         return pa.schema(kinds | {name: column.type for name, column in evidence.items()})
 
@@ -203,8 +190,8 @@ class Pairs:
 
     def pair(self, left: int, right: int, similarity: float) -> Pair:
         """Return two documents by position as a pair."""
-        kind = Pair if right < self._names.input_count else ReferencePair
-        return kind(self._names.name_at(left), self._names.name_at(right), float(similarity))
+        kind = Pair if right < self.names.input_count else ReferencePair
+        return kind(self.names.name_at(left), self.names.name_at(right), float(similarity))
 
     def __repr__(self) -> str:
         return f"<{len(self):,} pairs>"

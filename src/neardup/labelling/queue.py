@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import Records
-from neardup.classifier.vector import Vector
+from neardup.classifier.vector import Records, Vector
 from neardup.documents import Corpus
 from neardup.errors import InputError
 from neardup.evaluation.intervals import Figure

@@ -1,12 +1,17 @@
-"""Charts for pages, as Altair and Vega-Lite; the page itself sets fonts, and colours for dark and light."""
+"""Charts for pages and notebooks, as Altair and Vega-Lite; a page sets fonts, and colours for dark and light.
+
+It imports Altair, so import it only for drawing, after `check_drawing`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import altair as alt
+import altair as alt
+import vl_convert
+
+from neardup.pages.page import vega_lite_version
 
 #: Legible on white and on near-black; `SHAPES` tell points apart without colours.
 COLOURS = (
@@ -24,15 +29,11 @@ COLOURS = (
     "#9a5a3c",
 )
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-#: The colour of what only serves comparison.
 FAINT_COLOUR = "#8c8c8c"
-#: A Vega expression: whether a tick is a power of ten.
 _IS_POWER_OF_TEN = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
 #: The lowest value of a logarithmic axis of counts; it stands for 0.
 LOG_FLOOR = 0.5
-#: An axis of similarities begins at a multiple of this.
 _SIMILARITY_STEP = 0.05
-#: The approximate number of ticks of an axis of counts.
 _TICK_COUNT = 6
 #: A Vega expression: the label of a tick on an axis of times.
 _TIME_LABEL = (
@@ -48,8 +49,6 @@ def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
 
     The legend of a page sets its parameter ``highlight``.
     """
-    import altair as alt
-
     whole = chart.add_params(alt.param(name="highlight", value="")).properties(
         width="container", height=height, autosize={"type": "fit", "contains": "padding"}
     )
@@ -60,8 +59,6 @@ def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
 
 def log_axis(**options: Any) -> alt.Axis:
     """Return the axis of a logarithmic scale with faint lines between the powers of ten."""
-    import altair as alt
-
     strength = {"condition": {"test": _IS_POWER_OF_TEN, "value": 0.8}, "value": 0.2}
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
@@ -72,8 +69,6 @@ def log_count_axis(name: str, title: str, *, most: float) -> alt.Y:
     The ticks are powers of ten, and if ``most``, the highest count, is below 100, also twice and five times these. The
     axis ends with a tick: the first such number that is at least ``most``.
     """
-    import altair as alt
-
     powers = [10**power for power in range(len(str(int(most))))]
     fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
     top = next(tick for tick in fine if tick >= most)
@@ -84,8 +79,6 @@ def log_count_axis(name: str, title: str, *, most: float) -> alt.Y:
 
 def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0) -> alt.X:
     """Return an axis of similarities, or thresholds of one, from a multiple of 0.05 up to 1."""
-    import altair as alt
-
     lowest = int(lowest / _SIMILARITY_STEP + 1e-9) * _SIMILARITY_STEP
     # On a phone there is room for six labels.
     step = _SIMILARITY_STEP if lowest > 0.74 else 2 * _SIMILARITY_STEP
@@ -96,8 +89,6 @@ def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0) -> alt
 
 def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
     """Return the tooltip of a mark: for each column its format, empty for texts, and its title."""
-    import altair as alt
-
     return [
         alt.Tooltip(f"{name}:Q", format=form, title=title) if form else alt.Tooltip(f"{name}:N", title=title)
         for name, (form, title) in columns.items()
@@ -106,8 +97,6 @@ def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
 
 def histogram(rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
     """Return bars from ``low`` to ``high`` on the x axis and from ``none`` to a count on the y axis."""
-    import altair as alt
-
     bars = alt.Chart(alt.Data(values=list(rows))).mark_rect(stroke=None, color=COLOURS[0])
     return bars.encode(x=x, x2="high:Q", y=y, y2="none:Q", tooltip=list(tooltip))
 
@@ -116,16 +105,12 @@ def line(
     rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip], colour: str = COLOURS[0]
 ) -> list[alt.Chart]:
     """Return a line, and invisible points on it that carry the tooltips."""
-    import altair as alt
-
     base = alt.Chart(alt.Data(values=list(rows))).encode(x=x, y=y)
     return [base.mark_line(color=colour, strokeWidth=2), hover_marks(base, tooltip)]
 
 
 def hover_marks(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int = 160) -> alt.Chart:
     """Return invisible marks at those of a chart, which carry the tooltips."""
-    import altair as alt
-
     hidden = {"opacity": alt.value(0), "strokeWidth": alt.value(0)}
     return chart.mark_circle(size=size).encode(tooltip=list(tooltip), **hidden)
 
@@ -137,8 +122,6 @@ def color_scale(
 
     The ``marks`` are colours, or `SHAPES`; they repeat if there are more names.
     """
-    import altair as alt
-
     chosen = [marks[at % len(marks)] for at in range(len(names))]
     shown = alt.Legend(title=None, orient="top", **options) if legend else None
     return {"scale": alt.Scale(domain=list(names), range=chosen), "legend": shown}
@@ -146,15 +129,11 @@ def color_scale(
 
 def dashed_rules(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
     """Return dashed rules for comparison; the caller encodes their axis."""
-    import altair as alt
-
     return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT_COLOUR, strokeDash=[5, 4], strokeWidth=1.5)
 
 
 def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[alt.Chart]:
     """Return a dashed rule at a threshold, with its name beside it, near the x axis if ``low``, else at the top."""
-    import altair as alt
-
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
     rule, data = dashed_rules(rows).encode(x="at:Q"), alt.Data(values=rows)
     ends = {"baseline": "bottom", "dy": -4} if low else {"baseline": "top", "dy": 4}
@@ -169,8 +148,6 @@ def label_side(threshold: float) -> dict[str, Any]:
 
 def bit_axis(name: str, title: str, most: int) -> alt.X:
     """Return an axis of differing bits from ``most`` down to 0, so that similar pairs stand on the right."""
-    import altair as alt
-
     scale = alt.Scale(domain=[most + 0.5, -0.5], nice=False, zero=False)
     step = most // 16 + 1
     return alt.X(
@@ -180,8 +157,6 @@ def bit_axis(name: str, title: str, most: int) -> alt.X:
 
 def slider_rule(at: str) -> alt.Chart:
     """Return a rule at an expression of the parameter ``cut``, which a slider sets."""
-    import altair as alt
-
     data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at=at)
     return data.mark_rule(color=COLOURS[1], strokeWidth=2).encode(x="at:Q")
 
@@ -194,8 +169,6 @@ def decade_ticks(low: float, high: float) -> list[float]:
 
 def count_axis(most: float, **options: Any) -> alt.Axis:
     """Return the axis of counts up to ``most``, with whole numbers written in full."""
-    import altair as alt
-
     # Vega would put fractions between few numbers.
     ticks = {"values": list(range(int(most) + 1))} if most < _TICK_COUNT else {"tickCount": _TICK_COUNT}
     return alt.Axis(**({"format": ",d"} | ticks | options))
@@ -203,6 +176,31 @@ def count_axis(most: float, **options: Any) -> alt.Axis:
 
 def time_axis() -> alt.Axis:
     """Return an axis of times in UTC: hours and minutes within a day, otherwise dates."""
-    import altair as alt
-
     return alt.Axis(labelExpr=_TIME_LABEL)
+
+
+def empty_plot(reason: str) -> Plot:
+    """Return a chart that says why there is nothing to show."""
+    return Plot(layer=[alt.Chart(alt.Data(values=[{}])).mark_text(fontSize=13, text=f"Nothing to show: {reason}")])
+
+
+class Plot(alt.LayerChart):  # type: ignore[misc]
+    """A layered chart that notebooks show as a picture, and that is saved to HTML with all of its scripts.
+
+    By default Altair makes the browser fetch Vega from a server. A picture needs no scripts, and stays small in the
+    notebook's file. If ``altair.renderers.enable`` has chosen another renderer, Altair shows the chart with that.
+    """
+
+    def to_html(self, *args: Any, **options: Any) -> str:
+        """Return Altair's page, with its scripts inside."""
+        return str(super().to_html(*args, **({"inline": True} | options)))
+
+    def save(self, fp: Any, format: str | None = None, **options: Any) -> None:
+        """Write a file as Altair does, but a page with its scripts inside."""
+        is_page = format == "html" or (format is None and str(fp).endswith(".html"))
+        super().save(fp, format, **({"inline": True} if is_page else {}) | options)
+
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
+        if alt.renderers.active != "default":
+            return super()._repr_mimebundle_(*args, **options)
+        return {"image/svg+xml": vl_convert.vegalite_to_svg(self.to_dict(), vl_version=vega_lite_version())}

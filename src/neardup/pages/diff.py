@@ -34,7 +34,6 @@ class ShownDocument(NamedTuple):
 #: Signs between words that are style, and make no difference.
 _STYLE_SIGNS = str.maketrans("", "", ".,;:'\"`-()[]“”‘’„«»–—…。、，；：「」（）")
 _MINUS = re.compile(r"[^-−–][-−–]$")
-#: Characters that the direction of a text is detected in.
 _DIRECTION_LENGTH = 4_000
 
 
@@ -57,9 +56,7 @@ def separator_sign(gap: str, before: str, after: str) -> str:
 _FEWEST_CERTAIN = 5
 #: A run of equal words that is this many times shorter than the changes on both sides is chance.
 _CHANCE_RATIO = 3
-#: The most words to move an insertion by.
 _LONGEST_SLIDE = 200
-#: The end of a sentence.
 SENTENCE_END = re.compile(f"[{re.escape(ASCII_TERMINATORS + TERMINATORS)}]")
 
 
@@ -78,7 +75,6 @@ class Differences(NamedTuple):
     right: list[Token]
     #: The runs of equal words, in the order of both texts; an empty one at the ends comes last.
     blocks: list[MatchingBlock]
-    #: The ``Mark`` of each word.
     left_marks: bytearray
     right_marks: bytearray
 
@@ -163,7 +159,6 @@ _CONTEXT_WORDS, _BEGINNING_WORDS = 25, 40
 _LEAST_FOLD, _LEAST_CHANGED_FOLD = 60, 600
 #: After this many shown words all others are folded.
 _MOST_SHOWN = 6_000
-#: Texts of up to this many words are not folded.
 _NEVER_FOLDED = 300
 
 
@@ -240,7 +235,6 @@ class Side(NamedTuple):
 
 
 def _unmarked(text: str) -> list[tuple[str, int]]:
-    """Return a text as pieces without a mark."""
     return [(text, Mark.EQUAL)] if text else []
 
 
@@ -261,7 +255,6 @@ class View(NamedTuple):
 
     sides: tuple[Side, Side]
     titles: tuple[Side, Side]
-    #: The directions of the two texts.
     directions: tuple[str, str]
     groups: list[Group]
 
@@ -330,7 +323,6 @@ def _long_change(i: int, j: int, k: int, m: int) -> Iterator[Row]:
 
 
 def _ends_row(left: Side, right: Side, word: int, other: int, words: int) -> bool:
-    """Return whether a row of this many words ends before these two words."""
     if not word or not other:
         return True
     if left.line_end(word) >= 0 and right.line_end(other) >= 0:
@@ -354,7 +346,6 @@ def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
 
 
 def _has_gap_difference(row: Row, left: Side, right: Side) -> bool:
-    """Return whether the signs between its words differ."""
     return not (left.between.isdisjoint(range(row.i, row.j)) and right.between.isdisjoint(range(row.k, row.m)))
 
 
@@ -392,6 +383,5 @@ def _unfold(hidden: list[bool], rows: Sequence[Row], places: range, words: int) 
 
 
 def _merge_pieces(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """Yield pieces, with consecutive ones of the same mark as one."""
     for mark, same in groupby((piece for piece in pieces if piece[0]), key=lambda piece: piece[1]):
         yield "".join(text for text, _ in same), mark

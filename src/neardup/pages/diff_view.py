@@ -24,7 +24,6 @@ from neardup.text.normalize import Token
 _SIDES = ("left", "right")
 #: Longer words count as several words. The first row is always shown, with room for at least this many words.
 _CHARACTERS_PER_WORD, _LEAST_ROOM = 12, 40
-#: Characters of a title, and of one for screen readers.
 _TITLE_LENGTH, _SPOKEN_TITLE_LENGTH = 300, 100
 _MARK_CLASSES: dict[int, str] = {Mark.CHANGED: "changed", Mark.BETWEEN: "between"}
 
@@ -47,7 +46,6 @@ def side_by_side(left: ShownDocument, right: ShownDocument, *, words: int = 400,
     )
 
 
-#: Characters of id, title and text that the search field searches.
 _SEARCHED_LENGTH = 2_000
 
 
@@ -179,13 +177,11 @@ def _mark_html(html: Html, mark: int) -> str:
     return f'<mark class="{_MARK_CLASSES[mark]}">{html}</mark>' if mark in _MARK_CLASSES else html
 
 
-#: Characters of each text that are compared.
 _COMPARED_LENGTH = 16_000
 #: Equal words shown around a change; a gap stands between changes that are further apart.
 _CONTEXT_WORDS = 6
 #: The most words of a change, and the most changes, to show.
 _MOST_WORDS, _MOST_CHANGES = 40, 6
-#: Characters of the beginning of a text.
 _BEGINNING_LENGTH = 320
 
 
@@ -197,7 +193,6 @@ class Change(NamedTuple):
     pieces: list[tuple[str, str, int]]
     #: What is left out, or that nothing differs.
     note: str
-    #: The length of the longest common passage in words.
     passage: int
     direction: str
 
@@ -237,8 +232,6 @@ def _untitled_text(document: ShownDocument) -> str:
 
 
 class _Hunk(NamedTuple):
-    """Words left[i:j] replaced by right[k:m]."""
-
     i: int
     j: int
     k: int

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.records import TITLE_NAMES, Records, find_usual_column, read_records
-from neardup.classifier.vector import Vector
+from neardup.classifier.vector import TITLE_NAMES, Records, Vector, find_usual_column, read_records
 from neardup.documents import Corpus
 from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES

@@ -9,8 +9,8 @@ import html
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -20,7 +20,6 @@ from neardup.pages.numbers import format_count
 
 #: Control characters except tab and line feed, and lone surrogates: no page can hold them.
 _UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-#: The first of the pictures of control characters.
 _CONTROL_PICTURES = 0x2400
 
 
@@ -78,7 +77,6 @@ def plain_text(value: str) -> str:
     return html.unescape(re.sub("<[^>]*>", " ", value)).strip() if isinstance(value, Html) else value
 
 
-#: The most characters of a name or a title.
 _TITLE_LENGTH = 300
 #: A line feed counts as this many characters, because it fills a line.
 _LINE_FEED_SIZE = 40
@@ -99,11 +97,10 @@ _STACKED_MARKS = re.compile(rf"[^\w\s\0-\u02ff]{{{_MOST_MARKS + 1},}}")
 class Excerpt(NamedTuple):
     """The part of a text that a page shows."""
 
-    #: The shown text, with a note for each omission inside it.
+    #: With a note for each omission inside it.
     html: Html
-    #: The number of shown characters; a line feed counts as a line.
+    #: The number of shown characters, where a line feed counts as a line; and of those after these.
     size: int
-    #: The number of characters after these, without a note yet.
     rest: int
 
 
@@ -153,7 +150,6 @@ def text(value: object) -> Html:
     return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else to_html(value)}</bdi>')
 
 
-#: The most inputs to name.
 _NAMED_INPUTS = 4
 
 
@@ -194,7 +190,6 @@ def _size(text: str) -> int:
 
 
 def _fitting_length(text: str, room: int) -> int:
-    """Return the number of characters of a text that fit."""
     if _size(text) <= room:
         return len(text)
     used = 0
@@ -209,7 +204,11 @@ def _omission_html(number: int, what: str) -> str:
     return f'<bdi class="dim left-out" dir="ltr"> … {number:,} {what} not shown … </bdi>'
 
 
-#: The name of an option in a command line.
+def is_html(value: object) -> bool:
+    """Return whether a value is HTML already."""
+    return hasattr(value, "__html__")
+
+
 _OPTION_NAME = re.compile(r"(?<!\S)--?[a-z][a-z-]*")
 #: Cells of up to this many characters stand on one line.
 _SHORT_CELL = 24
@@ -233,8 +232,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters["plain_text"] = plain_text
-    made.globals |= {"text": text, "excerpt": excerpt, "is_html": _is_html, "aligned": _aligned}
-    made.globals |= {"with_options": _with_options, "format_count": format_count}
+    functions = text, excerpt, is_html, aligned, with_options, format_count
+    made.globals |= {function.__name__: function for function in functions}
     return made
 
 
@@ -248,20 +247,15 @@ def render_macro(template: str, macro: str, *values: object) -> Html:
     return Html(getattr(_environment().get_template(template).module, macro)(*values))
 
 
-def _part(macro: str, *values: object) -> Html:
-    return render_macro("parts.html", macro, *values)
+_part = partial(render_macro, "parts.html")
 
 
-def _is_html(value: object) -> bool:
-    return hasattr(value, "__html__")
-
-
-def _with_options(line: str) -> Html:
+def with_options(line: str) -> Html:
     """Return a command line as HTML that does not break inside the name of an option."""
     return Html(_OPTION_NAME.sub(r'<span class="option">\g<0></span>', escape(line)))
 
 
-def _aligned(at: int, text_columns: int, value: object) -> Html:
+def aligned(at: int, text_columns: int, value: object) -> Html:
     """Return the attributes of a cell: texts are aligned to the left, numbers to the right."""
     if at >= text_columns:
         return Html("")
@@ -299,24 +293,11 @@ def table(
     text_columns: int = 1,
     search_texts: Sequence[str] | None = None,
 ) -> Html:
-    """Return a table that scrolls sideways if it is too wide.
+    """Return a table that scrolls sideways if it is too wide, and with ``tall`` has a maximum height.
 
-    Parameters
-    ----------
-    head : sequence of str
-        The names of the columns; none for a table of names and values.
-    rows : sequence of sequence
-        The cells; the first of each row is its header.
-    caption : str
-        The caption; screen readers read it first.
-    tall : bool
-        Whether the table has a maximum height and scrolls.
-    highlighted : container of int
-        The numbers of the rows to highlight.
-    text_columns : int
-        The number of first columns that are texts; all others are numbers.
-    search_texts : sequence of str, optional
-        For each row the words by which a search field finds it; empty for the words of the row itself.
+    ``head`` has the names of the columns, none for a table of names and values; the first cell of each row is its
+    header. The first ``text_columns`` columns are texts, all others numbers. ``highlighted`` are numbers of rows.
+    ``search_texts`` has for each row the words by which a search field finds it; empty for the words of the row itself.
     """
     return _part("table", head, rows, caption, tall, highlighted, text_columns, search_texts)
 
@@ -360,19 +341,15 @@ def section(key: str, title: str, *content: str, intro: str = "") -> Html:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its caption and its table of figures."""
+    """A chart, as Vega-Lite, with its caption and its table of figures."""
 
-    #: The id of its element.
     key: str
-    #: The caption: what it shows, and how to read it.
     title: str
     note: str
     #: A sentence for screen readers: what is drawn, in which units, and the main figures.
     description: str
-    #: Vega-Lite.
-    specification: Mapping[str, Any] = field(repr=False)
-    #: The table of its figures.
-    figures_table: Html = field(default=Html(""), repr=False)
+    specification: Mapping[str, Any]
+    figures_table: str = ""
     #: Why there is nothing to draw, shown instead of the chart; empty if there is.
     missing: str = ""
 

@@ -18,6 +18,7 @@ from importlib.resources import files
 from threading import Lock, Thread
 from typing import Any
 
+from neardup.documents.output import check_place
 from neardup.errors import OutputError
 from neardup.pages.html import Chart, Html, render
 
@@ -35,36 +36,34 @@ def check_drawing(output: str) -> None:
         )
 
 
+def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
+    """Raise ``OutputError`` if the page cannot be written there, or the packages for charts are not installed."""
+    if not name.endswith(".html"):
+        raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
+    check_drawing(name)
+    check_place(name, list(inputs), force, remote=True)
+
+
 def page(
     title: str,
     body: str,
-    charts: Mapping[str, Any] | Sequence[Chart],
+    charts: Sequence[Chart] = (),
     *,
     data: Mapping[str, Any] | None = None,
     scripts: Sequence[str] = (),
     styles: Sequence[str] = (),
     connects: bool = False,
 ) -> str:
-    """Return a whole page.
+    """Return a whole page, whose elements of the class ``chart`` show the ``charts`` by their ids.
 
-    Parameters
-    ----------
-    title, body : str
-        The title of the window, and the content as HTML. Its elements of the class ``chart`` show the charts by their
-        ids; its buttons with ``data-highlight`` set the parameter ``highlight`` of the charts.
-    charts : sequence of Chart, or mapping
-        The charts, or their specifications by id.
-    data : mapping, optional
-        Data for the scripts, as ``neardup.data``.
-    scripts, styles : sequence of str
-        Files beside this one, after ``frame.js`` and ``page.css``.
-    connects : bool
-        Whether the scripts may send requests to the server of the page.
+    Buttons with ``data-highlight`` set the parameter ``highlight`` of the charts. Scripts find ``data`` as
+    ``neardup.data``. ``scripts`` and ``styles`` are files beside this one, after ``frame.js`` and ``page.css``. With
+    ``connects`` the scripts may send requests to the server of the page.
     """
-    if not isinstance(charts, Mapping):
-        charts = {one.key: one.specification for one in charts if not one.missing}
-    code = [*([_vega()] if charts else []), *(_read_asset(name) for name in ("frame.js", *scripts))]
-    style, contents = "\n".join(_read_asset(name) for name in ("marks.css", "page.css", *styles)), _contents(body)
+    drawn = {one.key: one.specification for one in charts if not one.missing}
+    code = [*([_vega()] if drawn else []), *(_read_asset(name) for name in ("frame.js", *scripts))]
+    style = "\n".join(_read_asset(name) for name in ("marks.css", "page.css", *styles))
+    sections = [(key, Html(heading)) for key, heading in _SECTION.findall(body)]
     # Charts, and bars in tables, have sizes and colours in their attributes.
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash_source, code))}; style-src {_hash_source(style)}; "
@@ -76,17 +75,11 @@ def page(
         title=title,
         policy=Html(policy),
         style=Html(style),
-        contents=contents,
+        contents=sections if len(sections) > 1 else [],
         body=Html(body),
-        data={key: _json(value) for key, value in {"charts": charts, **({"data": data} if data else {})}.items()},
+        data={key: _json(value) for key, value in {"charts": drawn, **({"data": data} if data else {})}.items()},
         code=[Html(script) for script in code],
     )
-
-
-def _contents(body: str) -> list[tuple[str, Html]]:
-    """Return ids and titles of the sections for a table of contents; none for a single section."""
-    sections = [(key, Html(title)) for key, title in _SECTION.findall(body)]
-    return sections if len(sections) > 1 else []
 
 
 def _json(value: Any) -> Html:
@@ -112,13 +105,13 @@ def vega_lite_version() -> str:
 
 def preload_charts() -> None:
     """Start a thread that loads what every page with charts needs, which takes a second."""
-    Thread(target=_load_charts, name="charts").start()
 
+    def load() -> None:
+        # An error here occurs again when the page is built, which reports it.
+        with suppress(Exception):
+            _vega()
 
-def _load_charts() -> None:
-    # An error here occurs again when the page is built, which reports it.
-    with suppress(Exception):
-        _vega()
+    Thread(target=load, name="charts").start()
 
 
 def _vega() -> str:

@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError, option
 from neardup.kernels import Bools, Floats, Integers
@@ -23,7 +22,6 @@ from neardup.pages.sweep import (
     Sweep,
     format_similarity,
     rule_in_words,
-    similarity_at,
     similarity_name,
     sweep_thresholds,
     threshold_name,
@@ -40,6 +38,7 @@ from neardup.pages.verdicts import (
     format_time,
 )
 from neardup.recipe import Recipe
+from neardup.recipe.measures import similarity_at
 from neardup.search.margin import Criterion
 from neardup.version import __version__
 
@@ -49,39 +48,29 @@ class Wording(NamedTuple):
 
     documents: str = "documents"
     document: str = "document"
-    #: What the kept and the dropped documents are called in lists and tables.
     kept: str = "kept"
     dropped: str = "dropped"
     #: What happens to a kept and to a dropped document at another threshold: it is "kept at 0.8".
     kept_verb: str = "kept"
     dropped_verb: str = "dropped"
-    #: What the document is called that a dropped one matches.
     keeper: str = "keeper"
     run: str = "run"
-    #: The note on an empty input.
     empty: str = "The input had no document."
-    #: Why a document is kept.
     kept_means: str = "matches no other kept document"
-    #: The label of the number of dropped documents.
     dropped_label: str = "dropped"
     #: The headings of the tables of reasons and of dropped documents.
     sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
-    #: The titles of the charts of similarities and of thresholds, the caption of the latter, and the pairs that the
-    #: chart of pairs counts.
     similarity_title: str = "Similarity of dropped documents to their keepers"
     sweep_title: str = "Dropped documents by threshold"
     sweep_caption: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents with different features"
-    #: What a family is, and how its members are shown.
     families: str = (
         "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
     )
 
 
-#: For a run over a corpus.
 BATCH = Wording()
-#: For a flow.
 FLOW = Wording(
     documents="items",
     document="item",
@@ -108,13 +97,12 @@ FLOW = Wording(
 
 #: The number of bins of similarities: bin i holds i / BINS <= similarity < (i + 1) / BINS, the last one also 1.
 BINS = 100
-#: Digits to round to first: a similarity that rounding has put just below a bin belongs to it.
-_DIGITS = 7
 
 
-def bin_similarities(similarity: npt.NDArray[np.float64]) -> list[int]:
+def bin_similarities(similarity: Floats) -> list[int]:
     """Return the number of similarities in each of the ``BINS`` bins."""
-    bins = np.floor(np.round(similarity * BINS, _DIGITS)).astype(np.int64)
+    # A similarity that rounding has put just below a bin belongs to it.
+    bins = np.floor(np.round(similarity * BINS, 7)).astype(np.int64)
     found: list[int] = np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS).tolist()
     return found
 
@@ -126,9 +114,7 @@ class Member:
     document: ShownDocument
     #: KEPT, COPY, EQUAL_FEATURES or NEAR.
     reason: str
-    #: None for a kept document.
     keeper: ShownDocument | None = None
-    #: The similarity to the keeper; 0 for a kept document.
     similarity: float = 0.0
     #: COPY, EQUAL_FEATURES or NEAR: how it matches its keeper, which need not be the document that it copies.
     keeper_reason: str = ""
@@ -144,20 +130,16 @@ class Member:
 class Family:
     """A family, with some of its members listed."""
 
-    #: From 1.
     number: int
-    #: The number of its documents, and of the kept ones.
     documents: int
     kept: int
     #: The listed members, kept ones first.
     members: Sequence[Member]
     #: The title or the beginning of the text of its first member; empty if that member has neither.
     lead: str = ""
-    #: Whether all members have equal features.
     equal: bool = False
-    #: The number of its matching pairs; None if unknown.
+    #: The number of its matching pairs, with their smallest and mean similarity; None if unknown.
     pairs: int | None = None
-    #: The smallest and the mean similarity of its matching pairs.
     smallest: float | None = None
     mean: float | None = None
     #: Whether every member matches every other; None if unknown.
@@ -174,14 +156,10 @@ class Family:
 class Example(NamedTuple):
     """A pair to read, near the threshold."""
 
-    #: The documents, in the order of the input.
     left: ShownDocument
     right: ShownDocument
-    #: By the measure of the run.
     similarity: float
-    #: Whether the run counts them as near-duplicates.
     matches: bool
-    #: How similar they are, in words.
     head: str = ""
 
 
@@ -202,9 +180,8 @@ class Report:
 
     #: The heading, such as "What was dropped, and why".
     title: str
-    #: The number of valid documents read, and of kept ones.
-    documents: int
-    kept: int
+    documents: int = 0
+    kept: int = 0
     #: The command line, quoted for a shell; empty from Python.
     command: str = ""
     inputs: Sequence[str] = ()
@@ -214,23 +191,19 @@ class Report:
     in_words: str = ""
     rule: str = ""
     fingerprint: str = ""
-    #: The versions of neardup and of all that the answer depends on.
     versions: Mapping[str, str] = field(default_factory=dict)
     #: Why documents were dropped: name, number, and meaning of the name.
     reasons: Sequence[tuple[str, int, str]] = ()
-    #: The number of kept documents that were dropped first and released later.
     released: int = 0
     #: Rejected records by reason; ``documents`` does not count them.
     rejected: Sequence[tuple[str, int]] = ()
-    #: The similarities of dropped documents to their keepers, in BINS bins.
+    #: The similarities of dropped documents to their keepers, in BINS bins, and their name.
     similarity: Sequence[int] = ()
-    #: The name of the similarity, such as ``jaccard of words:5``.
     similarity_name: str = "similarity"
-    #: The similarities of the pairs that the sweep knows, in BINS bins; empty without a sweep.
+    #: Those of the pairs that the sweep knows; empty without a sweep.
     pair_similarity: Sequence[int] = ()
     #: The least similarity of a match; None if a classifier has no such number.
     threshold: float | None = None
-    #: The largest families and some of the others.
     families: Sequence[Family] = ()
     #: The number of all families, and of the documents of the largest.
     families_total: int = 0
@@ -240,22 +213,16 @@ class Report:
     unmatched_examples: Sequence[Example] = ()
     #: Which pairs are unknown, such as those below the threshold, and why.
     missing_pairs_note: str = ""
-    #: The results at other thresholds.
     sweep: Sweep | None = None
-    #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
     #: The dropped documents to search: all, or some of them.
     rows: Sequence[Row] = ()
     rows_total: int = 0
-    #: Other facts on the run, by name.
     facts: Mapping[str, str] = field(default_factory=dict)
-    #: What is sampled, cut or unknown.
     notes: Sequence[str] = ()
-    #: The words for a run or for a flow.
     wording: Wording = BATCH
     #: How many duplicates of a flow came how long after their originals.
     lags: Sequence[tuple[str, int]] = ()
-    #: Shown instead of a text that is no longer available.
     missing_text: str = ""
 
     @property
@@ -270,11 +237,9 @@ class ReportLimits:
 
     #: Shows this many of the largest families, and half as many others at random. Raising it makes the page larger.
     families: int = 50
-    #: Shows this many pairs just above and just below the threshold.
     cases: int = 10
     #: Lists this many dropped documents to search: the latest ones of a flow, a random part of a run's.
     rows: int = 2000
-    #: Random seed of all that is drawn.
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -298,37 +263,10 @@ class ReportSources:
     matching_pairs: Callable[[Mapping[int, ShownDocument]], set[tuple[int, int]] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportContext:
-    """What a report says besides its verdicts; the fields of ``Report`` have the same names."""
-
-    #: The heading, and the command line.
-    title: str
-    command: str
-    inputs: Sequence[str]
-    recipe: Recipe
-    #: The last measure to decide, and its threshold.
-    criterion: Criterion
-    #: Whether the known pairs tell what other thresholds would do.
-    has_sweep: bool
-    #: The window of a flow; empty for a run.
-    window: str = ""
-    #: Whether items are compared with duplicates as well, not only with originals.
-    everything: bool = False
-    missing_text: str = ""
-    rejected: Sequence[tuple[str, int]] = ()
-    stages: Sequence[Mapping[str, Any]] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    #: Notes besides those on what the report itself cuts.
-    notes: Sequence[str] = ()
-
-
 #: The most dropped and kept members to list of a family.
 DROPPED_LISTED, KEPT_LISTED = 8, 4
 #: Examples of different families are looked for among this many pairs, the nearest to the threshold.
 _PAIRS_SCANNED = 2000
-#: Characters of a title, or of the beginning of a text, in a list.
 _LEAD_LENGTH = 90
 
 
@@ -440,25 +378,34 @@ _UNSEARCHED_NOTE = (
 
 
 def build_report(
+    frame: Report,
     verdicts: Verdicts,
-    context: ReportContext,
     sources: ReportSources,
     limits: ReportLimits,
+    *,
+    recipe: Recipe,
+    criterion: Criterion,
+    has_sweep: bool,
     known: KnownPairs | None = None,
+    window: str = "",
+    everything: bool = False,
 ) -> Report:
-    """Return the report of a run or a flow."""
-    criterion, recipe = context.criterion, context.recipe
+    """Return the report of a run or a flow: ``frame`` with all that follows from its verdicts.
+
+    ``criterion`` is the last measure to decide; ``has_sweep`` says whether the known pairs tell what other thresholds
+    would do. ``window`` is that of a flow; ``everything`` says whether its items are compared with duplicates as well.
+    """
     known = known or KnownPairs.empty(criterion.threshold, _UNSEARCHED_NOTE)
     chosen = _choose_families(verdicts, limits)
-    matching, unmatched = _choose_examples(verdicts, known, limits, context.everything)
+    matching, unmatched = _choose_examples(verdicts, known, limits, everything)
     members = np.array([place for one in chosen for place in (*one.kept_rows, *one.dropped_rows)], np.int64)
     sweep_result, is_flow = None, verdicts.times is not None
     words = FLOW if is_flow else BATCH
     reported = len(verdicts) - verdicts.earlier_count if verdicts.present is None else int(verdicts.present.sum())
-    if context.has_sweep and reported:
+    if has_sweep and reported:
         bands = recipe.search == "lsh" and not criterion.second
         sweep_result = sweep_thresholds(
-            verdicts, criterion, known, watched=members, everything=context.everything, is_exact=not bands
+            verdicts, criterion, known, watched=members, everything=everything, is_exact=not bands
         )
     places = np.unique(np.concatenate([members, *matching[:2], *unmatched[:2]]))
     keepers = verdicts.keeper_rows[places]
@@ -467,31 +414,31 @@ def build_report(
     states = [] if sweep_result is None else map(_drop_string, sweep_result.dropped.T)
     # Without a sweep no document has a state.
     dropped_at = dict(zip(members.tolist(), states, strict=False))
-    view = _ReportDocuments(verdicts, criterion, known, sources, texts, chosen, dropped_at)
+    # All families at once, because each call may build an index.
+    listed = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
+    matches = sources.matching_pairs({row: texts[row] for row in listed if row in texts})
+    view = _ReportDocuments(verdicts, criterion, known, sources, texts, matches, dropped_at)
     rows, removed = listed_rows(verdicts, limits), verdicts.duplicates
     begins, alive = sources.leads(rows), np.unique(verdicts.family[removed])
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
-    against = "everything in it" if context.everything else "the originals in it"
-    window = {"window": f"{context.window}; items are compared with {against}"} if context.window else {}
+    against = "everything in it" if everything else "the originals in it"
+    window_fact = {"window": f"{window}; items are compared with {against}"} if window else {}
     keep = "" if is_flow else f", keep {recipe.keep}"
-    empty = [] if reported or context.rejected else [words.empty]
-    return Report(
-        title=context.title,
+    empty = [] if reported or frame.rejected else [words.empty]
+    return replace(
+        frame,
         documents=reported,
         kept=reported - len(removed),
-        command=context.command,
-        inputs=context.inputs,
         recipe=recipe.to_toml(),
         in_words=recipe.in_words() + keep,
         rule=rule_in_words(recipe),
         fingerprint=recipe.fingerprint,
-        versions={"neardup": __version__, **context.versions, "Python": platform.python_version()},
+        versions={"neardup": __version__, **frame.versions, "Python": platform.python_version()},
         reasons=_reasons(verdicts),
-        rejected=context.rejected,
         similarity=bin_similarities(verdicts.similarity[removed]),
         similarity_name=similarity_name(criterion, recipe),
-        threshold=similarity_at(criterion, criterion.threshold),
-        families=[view.family(listed) for listed in chosen],
+        threshold=similarity_at(criterion.measure, criterion.threshold),
+        families=[view.family(one) for one in chosen],
         families_total=int((alive > 0).sum()),
         largest_family=int(verdicts.family_sizes[alive[alive > 0] - 1].max(initial=0)),
         matching_examples=view.examples(matching, matches=True),
@@ -499,7 +446,6 @@ def build_report(
         missing_pairs_note=known.note,
         sweep=sweep_result.sweep if sweep_result else None,
         pair_similarity=bin_similarities(similar) if known.searched else (),
-        stages=context.stages,
         rows=[
             Row(
                 verdicts.id(place),
@@ -512,11 +458,10 @@ def build_report(
             for place in rows.tolist()
         ],
         rows_total=len(removed),
-        facts=window | dict(context.facts),
-        notes=[*empty, *context.notes, *_notes(verdicts, context, limits, len(chosen))],
+        facts=window_fact | dict(frame.facts),
+        notes=[*empty, *frame.notes, *_notes(verdicts, everything, limits, len(chosen))],
         wording=words,
         lags=duplicate_lags(verdicts),
-        missing_text=context.missing_text,
     )
 
 
@@ -537,8 +482,7 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     ]
 
 
-def _notes(verdicts: Verdicts, context: ReportContext, limits: ReportLimits, shown: int) -> list[str]:
-    """Return notes on what is sampled or cut."""
+def _notes(verdicts: Verdicts, everything: bool, limits: ReportLimits, shown: int) -> list[str]:
     found, words = [], FLOW if verdicts.times is not None else BATCH
     families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
     if shown < families:
@@ -562,7 +506,7 @@ def _notes(verdicts: Verdicts, context: ReportContext, limits: ReportLimits, sho
             if words is BATCH
             else f"The list of duplicates holds the latest {listed}."
         )
-    if words is FLOW and not context.everything:
+    if words is FLOW and not everything:
         found.append(
             "A flow does not compare duplicates with each other. Those listed with the same original were compared for "
             "this page."
@@ -570,28 +514,20 @@ def _notes(verdicts: Verdicts, context: ReportContext, limits: ReportLimits, sho
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _ReportDocuments:
     """Builds the entries of families and pairs, with texts if they are still available."""
 
-    def __init__(
-        self,
-        verdicts: Verdicts,
-        criterion: Criterion,
-        known: KnownPairs,
-        sources: ReportSources,
-        texts: Mapping[int, ShownDocument],
-        chosen: Sequence[_ListedFamily],
-        dropped_at: Mapping[int, str],
-    ) -> None:
-        self._verdicts, self._criterion, self._known = verdicts, criterion, known
-        self._sources, self._texts = sources, texts
-        # All families at once, because each call may build an index.
-        rows = [row for one in chosen for row in one.dropped_rows if len(one.dropped_rows) > 1]
-        self._matching = sources.matching_pairs({row: texts[row] for row in rows if row in texts})
-        self._dropped_at = dropped_at
+    _verdicts: Verdicts
+    _criterion: Criterion
+    _known: KnownPairs
+    _sources: ReportSources
+    _texts: Mapping[int, ShownDocument]
+    #: Which listed documents with the same keeper match each other; None if unknown.
+    _matching: set[tuple[int, int]] | None
+    _dropped_at: Mapping[int, str]
 
     def family(self, listed: _ListedFamily) -> Family:
-        """Return a family with its listed members."""
         verdicts, unmatched = self._verdicts, self._unmatched(listed.dropped_rows)
         members = [
             self._member(place, (unmatched or {}).get(place, [])) for place in (*listed.kept_rows, *listed.dropped_rows)
@@ -656,7 +592,6 @@ class _ReportDocuments:
         return unmatched
 
     def examples(self, pairs: _Pairs, *, matches: bool) -> list[Example]:
-        """Return documents to read side by side."""
         describe, what = self._known.describe_counts, threshold_name(self._criterion)
         found = []
         for left, right, similarity, edge in zip(*(column.tolist() for column in pairs), strict=True):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from neardup.documents.output import OutputFile, check_place
-from neardup.errors import OutputError
+import altair as alt
+
+from neardup.documents.output import OutputFile
+from neardup.pages import html
 from neardup.pages.charts import (
     COLOURS,
     FAINT_COLOUR,
     LOG_FLOOR,
+    Plot,
     bit_axis,
     count_axis,
+    empty_plot,
     finish_chart,
     histogram,
     line,
@@ -23,19 +27,13 @@ from neardup.pages.charts import (
     tooltips,
 )
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
-from neardup.pages.html import Chart, Html, bar, escape, render, stages_table, table, text
+from neardup.pages.html import Chart, Html, escape, text
 from neardup.pages.numbers import format_count
-from neardup.pages.page import check_drawing, page
+from neardup.pages.page import page
 from neardup.pages.report import BINS, Example, Family, Report, Wording
 from neardup.pages.sweep import BITS, Sweep, format_similarity, format_threshold
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES
 
-if TYPE_CHECKING:
-    import altair as alt
-
-    from neardup.pages.plot import Plot
-
-#: Labels of a document that copies an earlier dropped one, but not its own keeper.
 _COPY_LABELS = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
 
 
@@ -50,7 +48,7 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
     """Return a report as a page; further ``sections`` stand before those on costs and on the run."""
     charts, moving = build_charts(report)
     known = {"fingerprint": report.fingerprint} if report.fingerprint else {}
-    body = render(
+    body = html.render(
         "report.html",
         report=report,
         charts=charts,
@@ -59,12 +57,12 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         tiles=_tiles(report),
         reasons=_reason_rows(report),
         rows=_dropped_rows(report),
-        stages_table=stages_table,
+        stages_table=html.stages_table,
         sections=[one.content for one in sections],
         facts=known | dict(report.facts) | dict(report.versions),
         copy_labels=_COPY_LABELS,
         Html=Html,
-        table=table,
+        table=html.table,
         beginning=beginning,
         describe_change=describe_change,
         side_by_side=side_by_side,
@@ -89,7 +87,6 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
 
 
 def _slider_data(sweep: Sweep) -> dict[str, Any]:
-    """Return the data of the slider: the figures of a sweep, and its thresholds as names and rules."""
     names = [format_threshold(threshold, sweep.threshold_name) for threshold in sweep.thresholds]
     sign = "≤" if sweep.is_distance else "≥"
     rules = [f"{sweep.threshold_name} {sign} {threshold:g}" for threshold in sweep.thresholds]
@@ -102,12 +99,10 @@ def _share(number: int, of: int) -> str:
 
 
 def _records_read(report: Report) -> int:
-    """Return the number of records read, including rejected ones."""
     return report.documents + sum(number for _, number in report.rejected)
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
-    """Return the tiles of the headline: value, name and note of each."""
     read, words = _records_read(report), report.wording
     rejected = read - report.documents
     found = [(f"{read:,}", "read", f"{rejected:,} of them rejected" if rejected else words.documents)]
@@ -143,7 +138,7 @@ def _reason_rows(report: Report) -> list[list[object]]:
         [
             Html(f"{escape(name)}<small>{escape(meaning)}</small>"),
             number,
-            bar(number / read if read else 0, _share(number, read)),
+            html.bar(number / read if read else 0, _share(number, read)),
         ]
         for name, meaning, number in rows
     ]
@@ -192,7 +187,6 @@ def _family_more(family: Family, words: Wording) -> str:
 
 
 def _range_of(examples: Sequence[Example], sweep: Sweep | None) -> str:
-    """Return the range of the similarities of pairs, in the unit of the threshold."""
     what, distance = (sweep.threshold_name, sweep.is_distance) if sweep else ("", False)
     ends = min(one.similarity for one in examples), max(one.similarity for one in examples)
     low, high = (format_similarity(what, end, distance=distance) for end in ends)
@@ -205,10 +199,6 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     ``counts`` come from ``bin_similarities``, ``of`` names the similarity. Bars below the chart's parameter ``cut`` are
     grey. For BITS there is a bar for each number of bits.
     """
-    import altair as alt
-
-    from neardup.pages.plot import Plot, empty_plot
-
     bins = [(at, count) for at, count in enumerate(counts) if count]
     if not bins:
         return empty_plot(f"no {y}")
@@ -245,8 +235,6 @@ def _bit_bar(number: int, count: int) -> dict[str, float]:
 
 
 def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
-    import altair as alt
-
     rows = [
         {"at": at, "shown": threshold, "dropped": dropped, "pairs": pairs}
         for at, threshold, dropped, pairs in zip(
@@ -329,7 +317,9 @@ def _thresholds_chart(sweep: Sweep, wording: Wording) -> Chart:
         wording.sweep_caption,
         description,
         finish_chart(_sweep_chart(sweep, wording)),
-        table(["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)),
+        html.table(
+            ["threshold", wording.kept, wording.dropped, "pairs"], rows, tall=True, highlighted=(sweep.own_index,)
+        ),
         "" if any(sweep.dropped) else f"no {_dropped_noun(wording)} at any of these thresholds",
     )
 
@@ -344,12 +334,10 @@ def _bins_table(counts: Sequence[int], of: str, what: str) -> Any:
         for at, count in enumerate(counts)
         if count
     ]
-    return table([BITS if of == BITS else "similarity", what], rows, tall=True)
+    return html.table([BITS if of == BITS else "similarity", what], rows, tall=True)
 
 
 def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
-    import altair as alt
-
     total = sum(count for _, count in lags)
     reached = [count / total for count in accumulate(count for _, count in lags)]
     rows = [
@@ -380,19 +368,11 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
         note=f"shares of {format_count(total, 'duplicate')}; the figures below add them up for shorter windows",
         description=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
-        figures_table=table(
+        figures_table=html.table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
         ),
     )
-
-
-def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
-    """Raise ``OutputError`` if the page cannot be written there, or the packages for charts are not installed."""
-    if not name.endswith(".html"):
-        raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
-    check_drawing(name)
-    check_place(name, list(inputs), force, remote=True)
 
 
 def write_page(name: str, report: Report) -> None:

@@ -13,7 +13,7 @@ from neardup.keep.keepers import Bools, Graph, Integers, build_graph, document_p
 from neardup.pages.numbers import format_count
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
-from neardup.recipe.measures import SET_MEASURES
+from neardup.recipe.measures import SET_MEASURES, similarity_at
 from neardup.search.margin import Criterion
 
 #: The name of the threshold for SimHashes.
@@ -36,15 +36,11 @@ class Sweep:
 
     #: From loose to strict, the run's own among them: ascending for a similarity, descending for a distance.
     thresholds: Sequence[float]
-    #: The number of documents and pairs at each threshold.
     kept: Sequence[int]
     dropped: Sequence[int]
     pairs: Sequence[int]
-    #: The index of the run's own threshold.
     own_index: int
-    #: The measure, such as ``jaccard``, or BITS.
     threshold_name: str
-    #: Whether pairs match at or below the threshold.
     is_distance: bool = False
     #: The similarity of a pair exactly at each threshold, as histograms count it; the thresholds themselves unless they
     #: are distances.
@@ -69,18 +65,10 @@ def sweep_steps(criterion: Criterion, relaxed_threshold: Fraction) -> list[Fract
     return sorted(steps | {own} | ({relaxed_threshold} if relaxed_threshold > 0 else set()))
 
 
-def similarity_at(criterion: Criterion, threshold: Fraction) -> float:
-    """Return the similarity of a pair exactly at a threshold."""
-    if criterion.measure == "hamming":
-        return float(1 - threshold / 64)
-    return 1 / (1 + float(threshold)) if criterion.distance else float(threshold)
-
-
 class SweepResult(NamedTuple):
-    """A sweep, and its results for single documents."""
+    """A sweep, and which watched documents each threshold would drop: bool[t, w]."""
 
     sweep: Sweep
-    #: bool[t, w]: which watched documents each threshold would drop.
     dropped: Bools
 
 
@@ -122,7 +110,6 @@ class _DropCounter:
         return int(self.copies.sum() - (kept & of_input).sum()), dropped_mask
 
     def pair_count(self, chosen: Bools) -> int:
-        """Return the number of matching pairs of documents, including equal ones."""
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
         pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference_count)
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
@@ -149,7 +136,7 @@ def sweep_thresholds(
     documents = count if verdicts.present is None else int(verdicts.present.sum())
     counter, note = _DropCounter(count, known, everything), known.note
     if known.matching is None:
-        own_matches = known.similarity >= similarity_at(criterion, criterion.threshold)
+        own_matches = known.similarity >= similarity_at(criterion.measure, criterion.threshold)
         if not known.searched or not np.array_equal(counter.drops(own_matches, np.arange(count))[1], is_dropped):
             stopped = np.flatnonzero(is_dropped)
             known = KnownPairs(
@@ -165,7 +152,7 @@ def sweep_thresholds(
         # The probability of a classifier is rounded, so at its cut the matches of the run itself count.
         own_matches = known.matching
     steps = sweep_steps(criterion, known.relaxed_threshold)
-    bars = np.array([similarity_at(criterion, step) for step in steps], np.float64)
+    bars = np.array([similarity_at(criterion.measure, step) for step in steps], np.float64)
     place = steps.index(criterion.threshold)
     dropped, pairs = [], []
     dropped_mask = np.zeros((len(steps), len(watched)), np.bool_)
@@ -233,7 +220,7 @@ def rule_in_words(recipe: Recipe) -> str:
 
 
 def format_threshold(threshold: float, what: str) -> str:
-    """Return a threshold for people, with its unit where it is of is_exact numbers: 0.85, 3 bits."""
+    """Return a threshold for people, with its unit where it is of whole numbers: 0.85, 3 bits."""
     return format_count(round(threshold), "bit") if what == BITS else f"{threshold:g}"
 
 
@@ -253,7 +240,7 @@ def shared_in_words(o: int, a: int, b: int) -> str:
 
 
 def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
-    """Return the is_exact numbers behind a similarity; empty where they say nothing to people."""
+    """Return the whole numbers behind a similarity; empty where they say nothing to people."""
     if counts is None or recipe.second_step or recipe.is_weighted:
         return ""
     o, a, b = counts

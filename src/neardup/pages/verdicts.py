@@ -19,9 +19,7 @@ from neardup.times import utc
 KEPT, COPY, EQUAL_FEATURES, NEAR = "kept", "exact copy", "equal features", "near-duplicate"
 #: Instead of a keeper's row: the document is kept, or its keeper is not in the report.
 ORIGINAL, ELSEWHERE = -1, -2
-#: Instead of an unknown time.
 NO_TIME = -(1 << 62)
-#: Reasons by their numbers in ``Verdicts.reasons``.
 REASONS = (KEPT, COPY, EQUAL_FEATURES, NEAR)
 
 
@@ -43,7 +41,6 @@ class Verdicts:
     times: Integers | None = None
     #: The number of first documents that are older than the report, and are here because reported ones repeat them.
     earlier_count: int = 0
-    #: The ids of keepers that are ELSEWHERE.
     elsewhere: Mapping[int, str] = field(default_factory=dict)
     #: bool[n]: which documents belong to the input; None for all.
     present: Bools | None = None
@@ -123,11 +120,9 @@ class KnownPairs:
     #: int64[k]: rows of documents, in a flow the earlier one on the left; equal documents share their representative's.
     left: Integers
     right: Integers
-    #: float64[k]: the similarity of each pair.
     similarity: Floats
     #: The threshold from which on all pairs are known.
     relaxed_threshold: Fraction
-    #: Whether pairs were searched for.
     searched: bool = True
     #: Why pairs beyond the threshold are unknown, if they are.
     note: str = ""

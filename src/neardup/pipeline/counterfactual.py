@@ -11,7 +11,6 @@ from neardup.pipeline.resolved_features import Counts
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import FEATURE_KINDS
 from neardup.recipe.measures import exact_fraction, measure
-from neardup.recipe.second_step import SecondStep
 
 #: Thresholds are shown with four decimals; with up to nine where four would show 0.
 _DECIMALS = range(4, 10)
@@ -113,24 +112,13 @@ def match_criterion(recipe: Recipe, unit: int = 1) -> MatchCriterion:
     return MatchCriterion(recipe.measure, recipe.exact_threshold, floor, unit)
 
 
-def second_step_criterion(step: SecondStep) -> MatchCriterion:
-    """Return the criterion of a second step."""
-    return MatchCriterion(step.measure, step.exact_threshold)
-
-
 def find_counterfactual(
     recipe: Recipe, o: int, a: int, b: int, *, unit: int = 1, features: tuple[int, int, int] | None = None
 ) -> Counterfactual:
     """Return what would reverse the verdict on a pair.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe that decides.
-    o, a, b, unit : int
-        The counts that the recipe's measure takes.
-    features : (int, int, int), optional
-        o, a and b of the feature sets, if they differ from those of a signature.
+    o, a, b and unit are what the recipe's measure takes; ``features`` are o, a and b of the feature sets, if they
+    differ from those of a signature.
 
     Examples
     --------
@@ -278,16 +266,7 @@ def format_measure(value: float, *, up: bool = False) -> str:
 def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
     """Return the numbers behind the verdict of the first step, on one line.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe that decides.
-    counts : Counts
-        The counts that its measure takes.
-    features : (int, int, int)
-        o, a and b of the feature sets.
-    digests : (str, str)
-        For checksums and I-Match, as hex digits.
+    ``features`` are o, a and b of the feature sets, ``digests`` those of checksums and I-Match as hex digits.
     """
     signature, parsed = recipe.parsed_signature, recipe.parsed_features
     shared, a, b = features

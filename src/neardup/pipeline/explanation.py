@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import RecipeError
 from neardup.pipeline.counterfactual import (
     Counterfactual,
+    MatchCriterion,
     find_counterfactual,
     format_measure,
     match_criterion,
     measure_value,
     reason_line,
-    second_step_criterion,
     threshold_sentence,
 )
 from neardup.pipeline.passages import Passage, Segment, Span, changed_spans, common_passages, text_segments
@@ -28,48 +28,20 @@ from neardup.text.html import content_of
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.html import Html
     from neardup.pipeline.learned_explanation import ClassifierResult
 
 
-def edit_counts(left: str, right: str) -> tuple[int, int, int]:
-    """Return o, a and b of the measure ``edit``: a = b = the length of the longer text, o = that less the distance.
-
-    The distance is Levenshtein's: the fewest code points to insert, delete or replace.
-
-    Examples
-    --------
-    >>> edit_counts("kitten", "sitting")
-    (4, 7, 7)
-    """
-    from rapidfuzz.distance import Levenshtein
-
-    longer = max(len(left), len(right))
-    return longer - Levenshtein.distance(left, right), longer, longer
-
-
-def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = None) -> tuple[int, int, int]:
-    """Return o, a and b of a measure on two texts; of ``semantic``, the cosine in units of 10**-9, 0 if negative.
-
-    Parameters
-    ----------
-    measure : {"edit", "semantic"}
-        The measure.
-    left, right : str
-        The texts, as they are.
-    encoder : Encoder, optional
-        Returns the embeddings for ``semantic``.
-
-    Raises
-    ------
-    RecipeError
-        If the measure is ``semantic`` and there is no encoder.
-    """
+def _text_counts(measure: str, left: str, right: str, encoder: Encoder | None) -> tuple[int, int, int]:
+    """Return o, a and b of ``edit`` or ``semantic`` on two texts; a negative cosine counts as 0."""
     if measure == "edit":
-        return edit_counts(left, right)
+        from rapidfuzz.distance import Levenshtein
+
+        longer = max(len(left), len(right))
+        return longer - Levenshtein.distance(left, right), longer, longer
     if encoder is None:
         raise RecipeError(
             "measure 'semantic' needs an encoder, an object with encode(texts): pass one in Python, "
@@ -94,9 +66,14 @@ class SecondStepResult(NamedTuple):
         return measure_value(self.step.measure, *self.counts)
 
     @property
+    def criterion(self) -> MatchCriterion:
+        """What the pair must reach."""
+        return MatchCriterion(self.step.measure, self.step.exact_threshold)
+
+    @property
     def passed(self) -> bool:
         """Whether the pair is at or above the step's threshold; exact."""
-        return second_step_criterion(self.step).is_met(*self.counts)
+        return self.criterion.is_met(*self.counts)
 
     @property
     def reason(self) -> str:
@@ -107,12 +84,12 @@ class SecondStepResult(NamedTuple):
     @property
     def flip(self) -> float | None:
         """The nearest threshold of the step that gives the other verdict; None if there is none."""
-        return second_step_criterion(self.step).nearest_flip(*self.counts)
+        return self.criterion.nearest_flip(*self.counts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The same as a sentence."""
-        return (threshold_sentence(second_step_criterion(self.step), self.counts, self.flip, "pass the second step"),)
+        return (threshold_sentence(self.criterion, self.counts, self.flip, "pass the second step"),)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
@@ -127,16 +104,9 @@ class SecondStepResult(NamedTuple):
         }
 
 
-def second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> SecondStepResult:
-    """Apply a second step to two texts; equal texts always pass.
-
-    Raises
-    ------
-    RecipeError
-        If it is ``semantic`` and there is no encoder.
-    """
+def _second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder | None) -> SecondStepResult:
     if not step.features:
-        return SecondStepResult(step, text_counts(step.measure, left, right, encoder))
+        return SecondStepResult(step, _text_counts(step.measure, left, right, encoder))
     if left == right:
         return SecondStepResult(step, (1, 1, 1))
     recipe = Recipe(features=step.features, ignore=step.ignore)
@@ -344,14 +314,12 @@ def explain(
     ----------
     left, right : str
         The texts; HTML pages if the recipe has ``content``.
-    recipe : Recipe
-        How texts become features, the measure and its threshold.
     statistics : Statistics, optional
-        Statistics of the collection that the texts come from, for recipes with ``needs_statistics``.
+        Those of the collection that the texts come from, for recipes with ``needs_statistics``.
     encoder : Encoder, optional
         Returns the embeddings for ``semantic``.
     classifier : Classifier, optional
-        The classifier, if the recipe is the recipe of one.
+        The classifier whose recipe it is.
     records : Records, optional
         Titles and times of the two documents, for classifiers that compare them; unknown by default.
 
@@ -376,7 +344,7 @@ def explain(
     features = set_overlap(*grams)
     vectors = pair_counts(left, right, bare, statistics)
     if recipe.measure == "semantic":
-        counts = Counts(*text_counts("semantic", left, right, encoder))
+        counts = Counts(*_text_counts("semantic", left, right, encoder))
     else:
         counts = vectors.counts if vectors else Counts(*features)
     second: SecondStepResult | ClassifierResult | None = None
@@ -384,7 +352,7 @@ def explain(
     if step is not None and step.measure == "learned":
         second = _classifier_result(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
-        second = second_step_result(left, right, step, encoder)
+        second = _second_step_result(left, right, step, encoder)
     return Explanation(
         left,
         right,
@@ -411,15 +379,15 @@ def _classifier_result(
     records: Records | None,
 ) -> ClassifierResult:
     """Apply the classifier of a recipe to two extracted texts."""
-    from neardup.classifier.records import Records
-    from neardup.pipeline.learned_explanation import classifier_result
+    from neardup.classifier.vector import Records
+    from neardup.pipeline.learned_explanation import ClassifierResult
     from neardup.search.second_step import check_classifier
 
     checked = check_classifier(classifier, recipe, encoder)
     o, a, b, unit = counts
     is_candidate = match_criterion(recipe, unit).is_met(o, a, b)
     titles, times = (records.titles, records.times) if records else (None, None)
-    return classifier_result(checked, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
+    return ClassifierResult.of(checked, Records([left, right], titles, times), is_candidate, encoder)
 
 
 def _digests(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,7 @@ import numpy.typing as npt
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, EvidenceTable
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import Records
-from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, VectorComponent
+from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Records, VectorComponent
 from neardup.features.embeddings import Encoder
 
 Floats = npt.NDArray[np.float64]
@@ -55,6 +54,15 @@ class ClassifierResult:
     equal: bool
     is_candidate: bool
     outside: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, classifier: Classifier, records: Records, is_candidate: bool, encoder: Encoder | None) -> Self:
+        """Apply a classifier to two documents, whose titles and times are given if it compares them."""
+        measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
+        x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
+        domain = classifier.domain
+        outside = () if domain is None else domain.outside_reasons(x[0], records.texts, classifier.vector.names)
+        return cls(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -134,29 +142,6 @@ class ClassifierResult:
             "flip": self.measure_flip._asdict() if self.measure_flip else None,
             "outside": list(self.outside),
         }
-
-
-def classifier_result(
-    classifier: Classifier, records: Records, *, is_candidate: bool, encoder: Encoder | None = None
-) -> ClassifierResult:
-    """Apply a classifier to two documents.
-
-    Parameters
-    ----------
-    classifier : Classifier
-        The classifier.
-    records : Records
-        The two documents: compared texts, and titles and times if the classifier compares them.
-    is_candidate : bool
-        Whether the pair passes the candidate rule.
-    encoder : Encoder, optional
-        Returns the embeddings for ``semantic``.
-    """
-    measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
-    x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
-    domain = classifier.domain
-    outside = () if domain is None else domain.outside_reasons(x[0], records.texts, classifier.vector.names)
-    return ClassifierResult(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
 
 def _between_0_and_1(part: VectorComponent) -> bool:

@@ -102,10 +102,8 @@ def find_neighbors(
 
     Parameters
     ----------
-    corpus : Corpus
-        The documents.
     recipe : Recipe
-        Its steps up to ``measure``; threshold and second step are ignored.
+        Its steps up to ``measure`` count.
     k : int
         Number of neighbors. Only documents that share a feature are neighbors (with ``hamming`` all are); of equally
         similar ones the first. Raising it takes longer.
@@ -150,10 +148,7 @@ def find_neighbors(
 def _positions(names: Names, ids: list[str]) -> Integers:
     """Return the positions of ids, compared as text, each once.
 
-    Raises
-    ------
-    UnknownDocument
-        If there is no such document.
+    Raises ``UnknownDocument`` if there is no such document.
     """
     all_ids = pc.cast(names.of_input(np.arange(len(names))), pa.large_string())
     places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()

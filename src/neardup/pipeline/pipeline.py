@@ -40,7 +40,7 @@ from neardup.search.second_step import apply_second_step, check_classifier, text
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
 #: A smaller budget is a number whose unit was forgotten.
 _MIN_MEMORY = 1_000_000
@@ -50,16 +50,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorpusFeatures:
-    """A corpus after reading: ids, features and keep order of its documents.
+    """A corpus after reading: names, features and keep order of its documents.
 
     Attributes
     ----------
-    names : Names
-        Ids or row numbers.
     store : FeatureStore
         The features; the caller closes the store.
-    statistics : Statistics or None
-        Statistics of the collection, if the recipe needs them.
     present : bool[n]
         False for reference documents, which are neither kept nor dropped.
     keep_order : int64[n]
@@ -105,23 +101,17 @@ def collect_features(
 ) -> CorpusFeatures:
     """Read a corpus and make its features.
 
+    The corpus is read once, or twice for recipes with ``needs_statistics``, and its reference with it; ``within`` and
+    ``prefer`` cause one more pass each. Of the recipe, the steps up to ``signature`` count, and ``keep``. The clock
+    records the stages "count" and "read and features". The other parameters are those of ``run``.
+
     Parameters
     ----------
-    corpus : Corpus
-        Read once, or twice for recipes with ``needs_statistics``; its reference is read with it.
-    recipe : Recipe
-        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` measure the compared text.
-    threads, memory, report
-        As in ``run``.
-    clock : Clock, optional
-        Records the stages "count" and "read and features".
     recompute : bool
         Whether to recompute features that do not fit into memory: the store is then a ``BoundedStore``, which reads
         the corpus again during the search.
     single_use : bool
         Whether there is only one search for pairs.
-    within, prefer
-        As in ``run``; each causes one more pass over the corpus.
     """
     threads, memory = thread_count(threads), _check_memory(memory)
     clock = clock or Clock()
@@ -198,8 +188,6 @@ def run(
     corpus : Corpus
         From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is used.
         If it has a reference, its documents are also compared with the reference documents, which are all kept.
-    recipe : Recipe
-        The recipe.
     pairs_per_document : float or None
         If more pairs of distinct texts match than this number times the documents (and more than a million), only the
         pairs of dropped with kept documents are found. This changes no verdict, only which pairs and families are
@@ -211,7 +199,7 @@ def run(
     prefer : Preference, optional
         A preference that precedes the recipe's ``keep``.
     classifier : Classifier, optional
-        The classifier, if ``recipe`` is the recipe of one.
+        The classifier whose recipe ``recipe`` is.
     threads, memory, within, encoder, progress
         As in ``neardup.dedup``.
 
@@ -323,10 +311,7 @@ def _check_before_reading(
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: for None, one per processor.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a whole number of at least 1.
+    Raises ``RecipeError`` if it is not a whole number of at least 1.
     """
     if threads is None:
         return default_threads()
@@ -380,7 +365,7 @@ def load_records(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return what a second step compares of raw rows: texts, and titles and times if a classifier needs them."""
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
     if classifier is None or not classifier.needs_columns:
         return Records(load_texts(corpus, recipe, rows, threads))

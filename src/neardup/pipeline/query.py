@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, quoted
@@ -53,17 +53,8 @@ class Table:
 def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
     """Check that no chosen recipe field is one that the query ignores.
 
-    Parameters
-    ----------
-    choices : mapping
-        Fields and their values; None for a field that was not chosen.
-    nearest : bool
-        Whether the k nearest documents are unknown, whatever their similarity.
-
-    Raises
-    ------
-    RecipeError
-        If there is one; the message names the first.
+    ``choices`` has fields and their values, None for a field that was not chosen; ``nearest`` asks for the k nearest
+    documents, whatever their similarity. Raises ``RecipeError`` for the first such field.
     """
     refuse_fields(
         choices,
@@ -123,19 +114,7 @@ def add_similar_ids(similar_ids: list[str], names: Sequence[str], missing: Seque
 
 
 def unknown_id_message(unknown: str, similar_ids: Sequence[str], documents: int, *, by_row: bool) -> str:
-    """Return the error message for an unknown id.
-
-    Parameters
-    ----------
-    unknown : str
-        The unknown id.
-    similar_ids : sequence of str
-        Ids collected by ``add_similar_ids``.
-    documents : int
-        Number of documents.
-    by_row : bool
-        Whether row numbers serve as ids.
-    """
+    """Return the error message for an unknown id; ``similar_ids`` were collected by ``add_similar_ids``."""
     import difflib
 
     if not documents:
@@ -152,45 +131,12 @@ def unknown_id_message(unknown: str, similar_ids: Sequence[str], documents: int,
     return f"no document has the id {unknown!r}; ids look like {', '.join(map(repr, similar_ids[:3]))}"
 
 
-class QueryDocument(NamedTuple):
-    """A document to query for: its text and, if known, title and time in the form of the corpus columns."""
-
-    text: str
-    title: str | None = None
-    time: Any = None
-
-
-def check_query_document(
-    recipe: Recipe, document: QueryDocument, k: int | None, encoder: Encoder | None, classifier: Classifier | None
-) -> None:
-    """Check that title, time and k fit the classifier, or its absence.
-
-    Raises
-    ------
-    RecipeError
-        If the classifier is not the recipe's or lacks its encoder, if title or time is not compared, or if a
-        classifier is combined with k.
-    """
-    step, compares = recipe.parsed_second_step, {"title": False, "time": False}
-    if classifier is not None or (step is not None and step.measure == "learned"):
-        vector = check_classifier(classifier, recipe, encoder).vector
-        compares = {"title": vector.needs_titles, "time": vector.needs_times}
-        if k is not None:
-            raise RecipeError(
-                f"k {k} asks for the nearest, whatever their similarity, and a classifier looks at candidates "
-                "alone; leave one of the two out"
-            )
-    for field, value in (("title", document.title), ("time", document.time)):
-        if value is not None and not compares[field]:
-            raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
-    if document.time is not None and microseconds_of(document.time) is None:
-        raise RecipeError(f"time {quoted(document.time)} is not a time between the years 1 and 9999; give {TIME_FORMS}")
-
-
-def apply_classifier(
+def _apply_classifier(
     corpus: Corpus,
     classifier: Classifier,
-    document: QueryDocument,
+    text: str,
+    title: str | None,
+    time: Any,
     found: RankedDocuments,
     names: Names,
     threads: int,
@@ -201,22 +147,21 @@ def apply_classifier(
 
     Documents whose text equals the query pass without being judged, as in a run.
 
-    Raises
-    ------
-    RecipeError
-        If most of many candidates are unlike the training pairs.
+    Raises ``RecipeError`` if most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
         no_evidence = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
         return found, no_evidence, DomainCounts()
     documents = np.sort(found.document)
     candidates = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
-    text = content_of(document.text, classifier.candidate_rule.content)
-    time = microseconds_of(document.time)
+    text = content_of(text, classifier.candidate_rule.content)
+    microseconds = microseconds_of(time)
     records = Records(
         [text, *candidates.texts],
-        None if candidates.titles is None else [document.title, *candidates.titles],
-        None if candidates.times is None else np.append(NO_TIME if time is None else time, candidates.times),
+        None if candidates.titles is None else [title, *candidates.titles],
+        None
+        if candidates.times is None
+        else np.append(NO_TIME if microseconds is None else microseconds, candidates.times),
     )
     has_equal_text = np.array([other == text for other in candidates.texts], np.bool_)
     equal, judged = np.flatnonzero(has_equal_text), np.flatnonzero(~has_equal_text)
@@ -313,15 +258,15 @@ def query_corpus(
     Parameters
     ----------
     corpus : Corpus
-        The documents; the text is not one of them. Statistics such as idf are those of this corpus.
+        The documents; the text is not one of them. Statistics such as idf are theirs.
     recipe : Recipe
-        The recipe; with a second step, the similarity is that of its measure.
+        With a second step, the similarity is that of its measure.
     text : str
-        The text; an HTML page if the recipe has ``content``.
+        An HTML page if the recipe has ``content``.
     k : int, optional
         Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
     classifier : Classifier, optional
-        The classifier, if the recipe is the recipe of one.
+        The classifier whose recipe it is.
     title, time : optional
         Title and time of the text, for classifiers that compare them; unknown by default. A time has the form of
         the time column.
@@ -339,8 +284,7 @@ def query_corpus(
     """
     if k is not None:
         check_count("k", k, "ask for one document at least")
-    document = QueryDocument(text, title, time)
-    _check_before_reading(recipe, document, k, name, encoder, classifier)
+    _check_before_reading(recipe, text, title, time, k, name, encoder, classifier)
     if classifier is not None:
         classifier.check_columns(corpus.columns)
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
@@ -353,8 +297,8 @@ def query_corpus(
         candidates = len(matches.document)
         if classifier is not None:
             verify_progress = partial(report, "verify")
-            matches, learned, counts = apply_classifier(
-                corpus, classifier, document, matches, features.names, threads, encoder, verify_progress
+            matches, learned, counts = _apply_classifier(
+                corpus, classifier, text, title, time, matches, features.names, threads, encoder, verify_progress
             )
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
@@ -364,14 +308,15 @@ def query_corpus(
 
 def _check_before_reading(
     recipe: Recipe,
-    document: QueryDocument,
+    text: str,
+    title: str | None,
+    time: Any,
     k: int | None,
     name: str,
     encoder: Encoder | None,
     classifier: Classifier | None,
 ) -> None:
     """Check, before reading, all that would otherwise fail only after the corpus has been read."""
-    text = document.text
     if not isinstance(text, str):
         raise InputError(f"{name} is of type {type(text).__name__}: give a str, and decode bytes first")
     if not text:
@@ -382,8 +327,20 @@ def _check_before_reading(
         raise InputError(
             f"{name} is not valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
-    check_query_document(recipe, document, k, encoder, classifier)
-    step = recipe.parsed_second_step
+    step, compares = recipe.parsed_second_step, {"title": False, "time": False}
+    if classifier is not None or (step is not None and step.measure == "learned"):
+        vector = check_classifier(classifier, recipe, encoder).vector
+        compares = {"title": vector.needs_titles, "time": vector.needs_times}
+        if k is not None:
+            raise RecipeError(
+                f"k {k} asks for the nearest, whatever their similarity, and a classifier looks at candidates "
+                "alone; leave one of the two out"
+            )
+    for field, value in (("title", title), ("time", time)):
+        if value is not None and not compares[field]:
+            raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
+    if time is not None and microseconds_of(time) is None:
+        raise RecipeError(f"time {quoted(time)} is not a time between the years 1 and 9999; give {TIME_FORMS}")
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
             f"second_step {str(step)!r} needs an encoder, an object with encode(texts): pass one in Python, "

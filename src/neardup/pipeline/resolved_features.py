@@ -67,13 +67,6 @@ class _WordLists(NamedTuple):
 def text_grams(text: str, recipe: Recipe) -> TextGrams:
     """Return the grams of a text, before repeats are numbered, features clipped, windows sampled and terms chosen.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    recipe : Recipe
-        Its ``normalize``, ``features``, ``stop_words``, ``antecedents`` and ``ignore``.
-
     Examples
     --------
     >>> text_grams("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
@@ -241,18 +234,10 @@ class Counts(NamedTuple):
 
 
 class PairCounts(NamedTuple):
-    """Counts of two documents that are compared by weighted vectors or signatures.
-
-    Attributes
-    ----------
-    counts : Counts
-        o, a, b and unit of the vectors or signatures.
-    words : tuple of list of int
-        The words of each signature; empty for weights.
-    """
+    """Counts of two documents compared by weighted vectors or signatures; the words of each signature, if any."""
 
     counts: Counts
-    words: tuple[list[int], list[int]]
+    words: tuple[list[int], list[int]] = ([], [])
 
 
 def needs_kernels(recipe: Recipe) -> bool:
@@ -267,19 +252,7 @@ def _selects_grams(recipe: Recipe) -> bool:
 def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
     """Return the grams of a text that become features, after clipping, sampling and selection.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    recipe : Recipe
-        Its ``normalize``, ``features`` and ``clip``.
-    statistics : Statistics or None
-        Statistics of the collection, for recipes with ``needs_statistics``.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe needs statistics and there are none.
+    Raises ``RecipeError`` if the recipe needs statistics and there are none.
     """
     if recipe.needs_statistics and statistics is None:
         raise RecipeError(
@@ -360,7 +333,7 @@ def pair_counts(left: str, right: str, recipe: Recipe, statistics: Statistics | 
         weights = block.weights[:end].tolist(), block.weights[end:].tolist()
         f, g = (dict(zip(*pair, strict=True)) for pair in zip(features, weights, strict=True))
         unit = 1 if statistics is None else statistics.unit(recipe)
-        return PairCounts(_vector_counts(f, g, recipe.measure, unit), ([], []))
+        return PairCounts(_vector_counts(f, g, recipe.measure, unit))
     if recipe.signature == "simhash":
         a, b = 64 * len(features[0]), 64 * len(features[1])
         differ = (features[0][0] ^ features[1][0]).bit_count() if a and b else 64

@@ -21,10 +21,11 @@ from neardup.errors import RecipeError
 from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
+from neardup.kernels import Bools
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
-from neardup.search.findings import Bools, Documents, Findings, assemble_findings, classifier_details
+from neardup.search.findings import Documents, Findings, assemble_findings, classifier_details
 from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
 from neardup.version import __version__
@@ -33,45 +34,25 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.run_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
+    from neardup.pipeline.run_report import ReportSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Run:
-    """A run up to its matching pairs.
-
-    Attributes
-    ----------
-    corpus : Corpus
-        The input, read once and still open.
-    recipe : Recipe
-        The recipe.
-    documents : Documents
-        The documents that were read.
-    matches : Matches
-        The matching pairs of representatives.
-    details : dict
-        What the engine adds to the summary.
-    clock : Clock
-        The costs of the stages.
-    statistics : Statistics or None
-        Statistics of the collection, if the recipe needs them.
-    encoder, classifier
-        Those of the run, if it has them.
-    margin : Margin or None
-        The pairs beyond the threshold, if they were searched for.
-    """
+    """A run up to its matching pairs; the corpus is still open."""
 
     corpus: Corpus
     recipe: Recipe
     documents: Documents
     matches: Matches
+    #: What the engine adds to the summary.
     details: dict[str, Any]
     clock: Clock
     statistics: Statistics | None = None
     encoder: Encoder | None = None
     classifier: Classifier | None = None
+    #: The pairs beyond the threshold, if they were searched for.
     margin: Margin | None = None
 
 
@@ -229,11 +210,7 @@ class Result:
         return mask
 
     def write(
-        self,
-        output: str | PathLike[str],
-        *,
-        force: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, output: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> None:
         """Write the kept documents, with all columns.
 
@@ -402,10 +379,12 @@ class Result:
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.report_page import check_page, write_page
-        from neardup.pages.run_report import run_report
+        from neardup.pages.page import check_page
 
         check_page(str(path), self._corpus.inputs, force=force)
+        from neardup.pages.report_page import write_page
+        from neardup.pipeline.run_report import run_report
+
         with self._run.clock.stage("report"):
             write_page(str(path), run_report(self._findings, self.summary, **settings))
 
@@ -419,7 +398,7 @@ class Result:
         OutputError
             If the packages for charts are not installed.
         """
-        from neardup.pages.run_report import similarity_plot
+        from neardup.pipeline.run_report import similarity_plot
 
         return similarity_plot(self._findings)
 
@@ -427,7 +406,7 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.run_report import notebook_html
+        from neardup.pipeline.run_report import notebook_html
 
         return notebook_html(self._findings, self.summary)
 

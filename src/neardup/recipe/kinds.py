@@ -171,10 +171,8 @@ class Features(NamedTuple):
     def parse(cls, text: str) -> Features:
         """Parse features such as ``words:5``.
 
-        Raises
-        ------
-        RecipeError
-            If the kind is unknown, a number is out of its range, or a flag does not belong to the kind.
+        Raises ``RecipeError`` if the kind is unknown, a number is out of its range, or a flag does not belong to the
+        kind.
         """
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in FEATURE_KINDS:
@@ -235,10 +233,7 @@ class Signature(NamedTuple):
     def parse(cls, text: str) -> Signature:
         """Parse a signature such as ``minhash:128``.
 
-        Raises
-        ------
-        RecipeError
-            If the kind is unknown or a number is out of its range.
+        Raises ``RecipeError`` if the kind is unknown or a number is out of its range.
         """
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in SIGNATURE_KINDS or match["flags"]:
@@ -274,10 +269,7 @@ class Clip(NamedTuple):
     def parse(cls, text: str) -> Clip:
         """Parse bounds such as ``df:2:0.5``.
 
-        Raises
-        ------
-        RecipeError
-            If they are not two numbers, or out of range or order.
+        Raises ``RecipeError`` if they are not two numbers, or out of range or order.
         """
         match = _CLIP.fullmatch(text.strip())
         if match is None:

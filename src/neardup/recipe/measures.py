@@ -223,10 +223,7 @@ SET_MEASURES = tuple(name for name, m in MEASURES.items() if "sets" in m.takes)
 def measure(name: str) -> Measure:
     """Return the measure of that name.
 
-    Raises
-    ------
-    RecipeError
-        If there is none; the message lists those that a recipe may name.
+    Raises ``RecipeError`` if there is none; the message lists those that a recipe may name.
     """
     if name not in MEASURES:
         # A classifier brings its own measure.
@@ -258,10 +255,7 @@ class Rule(NamedTuple):
 def exact_fraction(value: float, subject: str, *, zero: bool = False) -> Fraction:
     """Return a threshold of a similarity as a fraction, taken as it is written: 0.7 is 7/10.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a number in (0, 1] (or [0, 1] with ``zero``).
+    Raises ``RecipeError`` if it is not a number in (0, 1] (or [0, 1] with ``zero``).
     """
     interval = "[0, 1]" if zero else "(0, 1]"
     try:
@@ -276,10 +270,7 @@ def exact_fraction(value: float, subject: str, *, zero: bool = False) -> Fractio
 def parse_threshold(name: str, value: float) -> Fraction:
     """Return a measure's threshold as a fraction, taken as it is written.
 
-    Raises
-    ------
-    RecipeError
-        If it is not a number in the measure's range: (0, 1] for similarities.
+    Raises ``RecipeError`` if it is not a number in the measure's range: (0, 1] for similarities.
     """
     definition = measure(name)
     if not definition.distance:
@@ -316,15 +307,8 @@ def threshold_at(name: str, similarity: float) -> float:
 def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
     """Return the rule of a measure and its threshold for the kernels of the set join.
 
-    Parameters
-    ----------
-    name : str
-        The measure.
-    threshold : float
-        Pairs at or above it match; in (0, 1]. Raising it finds fewer pairs, faster. (For ``euclidean``, pairs at or
-        below it; raising it finds more.)
-    jaccard_floor : float
-        A pair must also reach this Jaccard; 0 for no floor. Raising it excludes pairs of very different sizes.
+    Raising the threshold finds fewer pairs, faster (for ``euclidean`` more); raising the floor on Jaccard, 0 for none,
+    excludes pairs of very different sizes.
     """
     definition = measure(name)
     t = definition.bound(parse_threshold(name, threshold), 1)
@@ -337,8 +321,6 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
 
     Parameters
     ----------
-    name : str
-        The measure.
     counts : int64[n, 3]
         o, a and b, with a and b at least 1.
     unit : int

@@ -31,10 +31,7 @@ def _definition_folder() -> Traversable:
 def recipe_sources(name: str) -> str:
     """Return the sources of a named recipe as BibTeX.
 
-    Raises
-    ------
-    RecipeError
-        If no recipe of the package has this name.
+    Raises ``RecipeError`` if no recipe of the package has this name.
     """
     if name not in names():
         raise RecipeError(f"recipe {name!r} has no sources here; give one of {', '.join(names())}")
@@ -74,10 +71,7 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
 def resolve_recipe(recipe: AnyRecipe) -> Recipe:
     """Return a recipe, given itself, its name or its TOML file.
 
-    Raises
-    ------
-    RecipeError
-        If it cannot be found or is invalid.
+    Raises ``RecipeError`` if it cannot be found or is invalid.
     """
     if not isinstance(recipe, Recipe | str | os.PathLike):
         raise RecipeError(f"recipe {recipe!r} is no recipe; give a Recipe, one of {', '.join(names())}, or a TOML file")
@@ -95,10 +89,8 @@ def _load_file(name: str) -> Recipe:
 def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     """Return a recipe with other values for some of its fields; None keeps a field.
 
-    Raises
-    ------
-    RecipeError
-        If the recipe cannot be found, a field does not exist, or a value is invalid or would have no effect.
+    Raises ``RecipeError`` if the recipe cannot be found, a field does not exist, or a value is invalid or would have no
+    effect.
     """
     for name in choices:
         if name not in OPTIONS:
@@ -126,19 +118,8 @@ def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping
 def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], reason: str) -> None:
     """Check that no field was chosen that would have no effect.
 
-    Parameters
-    ----------
-    choices : mapping
-        Fields and their values; None for a field that was not chosen.
-    names : iterable of str
-        The fields without effect.
-    reason : str
-        The reason and the way out.
-
-    Raises
-    ------
-    RecipeError
-        If one was chosen; it names the first one.
+    ``choices`` has fields and their values, None for a field that was not chosen. Raises ``RecipeError`` for the first
+    of ``names`` that was chosen, with the reason and the way out.
     """
     for name in names:
         if choices.get(name) is not None:

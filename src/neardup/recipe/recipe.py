@@ -13,15 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from neardup.errors import RecipeError, option
-from neardup.recipe.kinds import (
-    FEATURE_KINDS,
-    MAX_MINIMA,
-    NORMALIZER_NAMES,
-    SIGNATURE_KINDS,
-    Clip,
-    Features,
-    Signature,
-)
+from neardup.recipe.kinds import FEATURE_KINDS, MAX_MINIMA, NORMALIZER_NAMES, SIGNATURE_KINDS, Clip, Features, Signature
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, parse_threshold
 from neardup.recipe.second_step import SecondStep
 
@@ -34,10 +26,7 @@ _WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
 def check_fit(recipe: Recipe) -> None:
     """Check that the choices of a recipe can be combined.
 
-    Raises
-    ------
-    RecipeError
-        If they cannot.
+    Raises ``RecipeError`` if they cannot.
     """
     _check_normalizer(recipe)
     _check_ignore(recipe)
@@ -215,8 +204,6 @@ class Option:
     ----------
     default : str, float or int
         The value of the default recipe, which also gives the type.
-    help : str
-        One line of help.
     group : str
         The step of the chain to which the field belongs.
     values : str
@@ -226,7 +213,7 @@ class Option:
     common : bool
         Whether the field has its own command-line option; others are set with ``--set``.
     choices : mapping of str to str, optional
-        The allowed values with their meanings; None if the value is not one of a few.
+        The allowed values with their meanings.
     bounds : tuple of int, optional
         The lowest and the highest value of a whole number.
     """
@@ -322,11 +309,7 @@ class Recipe:
         "Bounds of df are counts, or shares with a decimal point. Raising the lower one drops rare features.",
     )
     weights: str = _field(
-        "",
-        "Weigh features by tf, idf or tfidf; empty for sets.",
-        "features",
-        "NAME",
-        choices=WEIGHTS,
+        "", "Weigh features by tf, idf or tfidf; empty for sets.", "features", "NAME", choices=WEIGHTS
     )
     signature: str = _field(
         "",
@@ -383,13 +366,7 @@ class Recipe:
         "Raising it allows longer rows, so fewer candidates.",
         bounds=(1, MAX_MINIMA),
     )
-    seed: int = _field(
-        1,
-        "Random seed of sketches and bands.",
-        "search",
-        "NUMBER",
-        bounds=(0, (1 << 32) - 1),
-    )
+    seed: int = _field(1, "Random seed of sketches and bands.", "search", "NUMBER", bounds=(0, (1 << 32) - 1))
     second_step: str = _field(
         "",
         "A second, more accurate measure, such as 'edit >= 0.9'.",
@@ -532,10 +509,7 @@ class Recipe:
     def dependencies(self) -> dict[str, str]:
         """What the result depends on, as short texts by name: the choices, tables and versions.
 
-        Raises
-        ------
-        RecipeError
-            If a language has no stop words.
+        Raises ``RecipeError`` if a language has no stop words.
         """
         return dependencies_of(self)
 
@@ -590,10 +564,7 @@ def command_words(name: str, value: object) -> list[str]:
 def parse(text: str, where: str) -> Recipe:
     """Return the recipe written in TOML; ``where`` names it in messages.
 
-    Raises
-    ------
-    RecipeError
-        If it is not TOML, has an unknown key, or a value is invalid.
+    Raises ``RecipeError`` if it is not TOML, has an unknown key, or a value is invalid.
     """
     try:
         values = tomllib.loads(text)
@@ -610,15 +581,7 @@ def parse(text: str, where: str) -> Recipe:
 
 
 class WordLists(NamedTuple):
-    """The words of a recipe, as tokens.
-
-    Attributes
-    ----------
-    stops : frozenset of str
-        The stop words of its languages.
-    antecedents : frozenset of str
-        For ``spots``: the antecedents that the recipe names, else those of its languages.
-    """
+    """The stop words of a recipe's languages, as tokens, and for ``spots`` the antecedents: its own, or theirs."""
 
     stops: frozenset[str]
     antecedents: frozenset[str]
@@ -627,10 +590,7 @@ class WordLists(NamedTuple):
 def word_lists(recipe: Recipe) -> WordLists:
     """Return the words of a recipe.
 
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words.
+    Raises ``RecipeError`` if a language has no stop words.
     """
     from neardup.text.normalize import tokens
     from neardup.text.stop_words import antecedents, stop_words
@@ -662,24 +622,9 @@ _DIFFERENCES = {
 def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the dependencies of the result of recipes that are used together.
 
-    Parameters
-    ----------
-    *recipes : Recipe
-        At least one.
-    tables : mapping of str to str
-        Digests of further tables, by name.
-
-    Returns
-    -------
-    dict of str to str
-        A digest of the choices that matter; the version of the chain; digests of the tables of the normalizers and of
-        the words in the lists; the version of the library that extracts the content of pages. Dependencies that no
-        recipe uses are left out.
-
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words.
+    These are a digest of the choices that matter; the version of the chain; digests of the tables of the normalizers,
+    of further ``tables``, and of the words in the lists; the version of the library that extracts the content of pages.
+    Dependencies that no recipe uses are left out. Raises ``RecipeError`` if a language has no stop words.
     """
     from neardup.text.normalize import tables_digest
 
@@ -700,11 +645,6 @@ def difference(stored: Mapping[str, str], current: Mapping[str, str]) -> str:
     """Describe how the dependencies of a stored result differ from those of this installation.
 
     Returns an empty text if they are equal, or if the choices differ: then it is another recipe.
-
-    Parameters
-    ----------
-    stored, current : mapping of str to str
-        The stored dependencies, and those of this installation.
     """
     if current and not stored:
         return f"by an older neardup that makes other features (chain of steps {current[CHAIN]} here)"

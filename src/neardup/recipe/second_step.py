@@ -32,7 +32,7 @@ class SecondStep(NamedTuple):
     features : str
         The features of a set measure; empty for a measure on texts; the fingerprint of a classifier.
     threshold : float
-        The threshold that a match must reach. Raising it finds fewer pairs. A classifier has its own.
+        What a match must reach. Raising it finds fewer pairs. A classifier has its own.
     ignore : str
         Text whose features are ignored, for a measure of feature sets.
     """
@@ -46,10 +46,8 @@ class SecondStep(NamedTuple):
     def parse(cls, text: str) -> SecondStep:
         """Parse the text of a second step.
 
-        Raises
-        ------
-        RecipeError
-            If the text is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the measure does not fit.
+        Raises ``RecipeError`` if the text is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the
+        measure does not fit.
         """
         learned = _LEARNED.fullmatch(text.strip())
         if learned is not None:

@@ -29,6 +29,7 @@ from neardup.features.recomputed import (
     read_array,
 )
 from neardup.features.store import Block, GrowingArray, set_addresses
+from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import copy_chosen_sets, prefix_capacities, write_counted_prefixes
 from neardup.kernels.parts import (
     flag_pairs_by_parities,
@@ -45,11 +46,7 @@ from neardup.runtime import file_limit, map_in_order, resident_memory
 from neardup.search.join import JoinContext, JoinRequest, check_entries, index_bits, join_stored_sets
 from neardup.search.matches import Matches, distinct_documents, partition_pairs, sorted_pairs
 
-Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
-Booleans = npt.NDArray[np.bool_]
-Counts8 = npt.NDArray[np.uint8]
 
 #: The share of the available memory that the features of one step may take.
 _FEATURE_SHARE = 0.4
@@ -76,17 +73,7 @@ _MAX_PART_BITS = 22
 
 
 class StoredFeatures(NamedTuple):
-    """The features of some documents.
-
-    Attributes
-    ----------
-    documents : int64[m]
-        The documents, ascending.
-    addresses : uint64[m]
-        The memory address of each document's features.
-    arrays : list
-        The arrays that contain them.
-    """
+    """The features of some documents, ascending: where they are in memory, and the arrays that contain them."""
 
     documents: Integers
     addresses: Words
@@ -94,13 +81,7 @@ class StoredFeatures(NamedTuple):
 
 
 class BoundedJoin:
-    """The passes of a join over sets that are not stored.
-
-    Attributes
-    ----------
-    room : float
-        Bytes of features that a step stores at once.
-    """
+    """The passes of a join over sets that are not stored; a step stores ``room`` bytes of features at once."""
 
     def __init__(
         self, store: BoundedStore, recomputed: RecomputedFeatures, rule: Rule, threads: int, reference_count: int = 0
@@ -137,7 +118,7 @@ class BoundedJoin:
         self.context.addresses[stored.documents] = stored.addresses
         return join_stored_sets(self.context, stored.documents, request)
 
-    def _mask(self, documents: Integers) -> Booleans:
+    def _mask(self, documents: Integers) -> Bools:
         chosen = np.zeros(len(self.context.sizes), np.bool_)
         chosen[documents] = True
         return chosen
@@ -161,7 +142,7 @@ class BoundedJoin:
             self.context.memory.evict()
         return self._stored_features(documents, parts, arrays)
 
-    def _match_candidates(self, matchable: Booleans, request: JoinRequest) -> Matches | None:
+    def _match_candidates(self, matchable: Bools, request: JoinRequest) -> Matches | None:
         """Return the pairs, storing features of candidates only; None if candidates or pairs are too many."""
         context = self.context
         with ExitStack() as files:
@@ -183,7 +164,7 @@ class BoundedJoin:
         context.statistics["pairs"] = len(left)
         return Matches(request.representative, left, right, counts, statistics=context.statistics)
 
-    def _prefixes(self, matchable: Booleans, files: ExitStack) -> tuple[Narrow, RankedSets, PrefixFiles]:
+    def _prefixes(self, matchable: Bools, files: ExitStack) -> tuple[Narrow, RankedSets, PrefixFiles]:
         """Return the sets that can have a partner, in order of size, and the files of their prefixes and parities."""
         recomputed, memory = self.recomputed, self.context.memory
         slots, with_enough = recomputed.count_among(matchable, self.context.rule, files)
@@ -237,7 +218,7 @@ class BoundedJoin:
         return members, RankedSets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
 
     def _candidates(
-        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles, request: JoinRequest
+        self, sets: RankedSets, of_input: Bools, prefixes: PrefixFiles, request: JoinRequest
     ) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
@@ -273,7 +254,7 @@ class BoundedJoin:
         return np.column_stack([merged >> 32, merged & 0xFFFFFFFF]).astype(np.int32)
 
     def _sides(
-        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles
+        self, sets: RankedSets, of_input: Bools, prefixes: PrefixFiles
     ) -> tuple[int, list[tuple[Narrow, Narrow]]]:
         """Return the number of bits that choose a list, and one or two pairs of (indexed lengths, probe bounds).
 
@@ -348,13 +329,7 @@ class BoundedJoin:
         return ranks[may_match]
 
     def overlaps(self, pairs: Integers) -> Integers:
-        """Return int64[k], the overlap of each candidate pair; -1 for a pair that does not match.
-
-        Parameters
-        ----------
-        pairs : int64[k, 2]
-            Documents.
-        """
+        """Return int64[k], the overlap of each candidate pair (int64[k, 2]); -1 for a pair that does not match."""
         sizes = self.context.sizes
         overlap = np.empty(len(pairs), np.int64)
         involved, places = np.unique(pairs, return_inverse=True)
@@ -390,9 +365,10 @@ class BoundedJoin:
                 involved, [documents for documents, _ in blocks], [features for _, features in blocks]
             )
             return
-        files = [open_scratch_file() for _ in members]
-        for file in files:
-            stack.callback(close_scratch_file, file)
+        files = []
+        for _ in members:
+            files.append(open_scratch_file())
+            stack.callback(close_scratch_file, files[-1])
 
         def split(documents: Integers, block: Block) -> list[tuple[int, Words]]:
             begin, end = np.searchsorted(involved, [documents[0], documents[-1] + 1])
@@ -421,19 +397,9 @@ class BoundedJoin:
 
 
 class PrefixFiles:
-    """The keys of sets' prefixes, in one file per part of the key space, and their parities.
+    """The keys of sets' prefixes, in one file per part of the key space (a power of two of files), and their parities.
 
-    Parameters
-    ----------
-    keys : list of PartFile
-        A power of two of files; each is read once.
-    parities : PartFile
-        The parities of each set.
-
-    Attributes
-    ----------
-    ranks : int32[r]
-        The rank of each set, in the order in which sets were added.
+    ranks: int32[r], the rank of each set, in the order in which sets were added.
     """
 
     def __init__(self, keys: list[PartFile], parities: PartFile) -> None:
@@ -463,22 +429,9 @@ class PrefixFiles:
 
 
 class PrefixBatch(NamedTuple):
-    """Some sets that can have a partner.
+    """Some sets that can have a partner: shared, lengths and bitmaps as in ``RankedSets``.
 
-    Attributes
-    ----------
-    documents : int64[s]
-        The documents.
-    shared, lengths : int64[s]
-        The number of features that other sets have, too, and of keys of the prefix.
-    bitmaps : uint64[s, w]
-        The bitmaps.
-    keys : uint64
-        The prefixes, concatenated.
-    widths : uint32[s]
-        The number of words of the parities.
-    parities : uint64
-        The parities, concatenated.
+    keys: the prefixes, concatenated; widths: uint32[s], the words of each set's parities; parities: concatenated.
     """
 
     documents: Integers
@@ -491,7 +444,7 @@ class PrefixBatch(NamedTuple):
 
 
 def _prefix_batch(
-    rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8
+    rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Bytes
 ) -> PrefixBatch:
     """Return the prefixes and parities of those documents that can have a partner; bitmaps have ``words`` words."""
     count = len(documents)
@@ -514,12 +467,12 @@ def _prefix_batch(
     return PrefixBatch(documents[able], shared[able], lengths, bitmaps, keys, widths.astype(np.uint32), parities)
 
 
-def _contains(ascending: Integers, numbers: Integers) -> Booleans:
+def _contains(ascending: Integers, numbers: Integers) -> Bools:
     """Return which of the numbers are among ascending ones."""
     if not len(ascending):
         return np.zeros(len(numbers), np.bool_)
     places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    is_contained: Booleans = ascending[places] == numbers
+    is_contained: Bools = ascending[places] == numbers
     return is_contained
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.embeddings import COSINE_UNIT
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, MemoryNeeds
-from neardup.kernels import Floats
+from neardup.kernels import Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, reaches_threshold, rule
 from neardup.search.join import JoinRequest, self_join
@@ -27,7 +26,6 @@ from neardup.search.matches import (
     sorted_pairs,
 )
 
-Integers = npt.NDArray[np.int64]
 StepProgress = Callable[[int, int], None]
 #: The bits of a simhash.
 _BITS = 64
@@ -59,20 +57,13 @@ def memory_needs(recipe: Recipe) -> MemoryNeeds:
         from neardup.search.lsh import bands_of
 
         bands = bands_of(recipe).bands
-        return MemoryNeeds(
-            _DOCUMENT_BYTES + _KEY_BYTES * bands, purpose=f"the search by lsh, which keeps {bands:,} keys per document"
-        )
+        purpose = f"the search by lsh, which keeps {bands:,} keys per document"
+        return MemoryNeeds(_DOCUMENT_BYTES + _KEY_BYTES * bands, purpose=purpose)
     return MemoryNeeds(_DOCUMENT_BYTES + _PREFIX_BYTES)
 
 
 def pair_limit(per_document: float, documents: int) -> int:
-    """Return the largest allowed number of pairs of distinct texts.
-
-    Raises
-    ------
-    RecipeError
-        If ``per_document`` is below 0.
-    """
+    """Return the largest allowed number of pairs of distinct texts; ``RecipeError`` if ``per_document`` is below 0."""
     if not per_document >= 0:
         raise RecipeError(f"pairs per document {per_document} is below 0")
     return max(int(per_document * documents), _ALWAYS_ALLOWED_PAIRS)
@@ -87,18 +78,9 @@ def semantic_join(
 ) -> Matches:
     """Find all pairs of texts whose embeddings have a cosine that reaches a threshold, comparing all with all.
 
-    Parameters
-    ----------
-    embeddings : float64[r, width]
-        One row of length 1 for each distinct text, in the order of the documents.
-    representative : int64[n]
-        The first document with the same text; -1 for one that must match nothing.
-    threshold : Fraction
-        In (0, 1]. Raising it finds fewer pairs, in the same time: n (n - 1) / 2 cosines.
-    input_count : int
-        How many of the documents, the first ones, are of the input; pairs among the others are not searched.
-    progress : callable
-        Called with (rows done, total rows) from time to time.
+    embeddings: float64[r, width], a row of length 1 for each distinct text, in the order of the documents;
+    representative: int64[n], the first document with the same text, -1 for one that must match nothing. The first
+    ``input_count`` documents are of the input; pairs among the others are not searched.
     """
     members = distinct_documents(representative)
     found = [np.empty((0, 2), np.int64)]
@@ -124,18 +106,10 @@ class PairSearch:
 
     Attributes
     ----------
-    store : FeatureStore
-        The documents' features.
     statistics : Statistics or None
         Statistics of the collection, for weights.
-    keep_order : int64[n]
-        The documents in keep order.
-    threads : int
-        Number of threads; changes the time, never the result.
-    embeddings : float64[r, width] or None
-        For the measure ``semantic``: the embedding of each distinct text.
-    representative : int64[n] or None
-        For ``embeddings``: the first document with the same text.
+    embeddings, representative : float64[r, width], int64[n], or None
+        For the measure ``semantic``, as in ``semantic_join``.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     groups : int64[n] or None
@@ -156,17 +130,9 @@ class PairSearch:
     ) -> Matches:
         """Return the pairs for a recipe that differs from that of the run only in its threshold.
 
-        Parameters
-        ----------
-        recipe : Recipe
-            Gives the measure, the threshold and the search.
-        max_pairs : int, optional
-            If more match, the join of feature sets finds only the pairs of dropped documents with kept ones, and
-            ``complete`` is False. Other searches find all.
-        progress : callable
-            Called with (documents done, total documents) from time to time.
-        all_or_none : bool
-            If more match, every search returns no pairs at all, and ``complete`` is False.
+        If more than ``max_pairs`` match, the join of feature sets finds only the pairs of dropped documents with kept
+        ones, and ``complete`` is False; other searches find all. With ``all_or_none``, every search then returns no
+        pairs at all. ``progress`` is called with (documents done, total documents).
         """
         found = self._find(recipe, max_pairs, progress, all_or_none)
         if all_or_none and max_pairs is not None and len(found.left) > max_pairs:

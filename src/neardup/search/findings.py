@@ -8,12 +8,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.keep.keepers import Families, Integers, Keepers, find_families, find_keepers, rank_documents
+from neardup.keep.keepers import Families, Keepers, find_families, find_keepers, rank_documents
 from neardup.keep.pairs import Pairs
+from neardup.kernels import Bools, Integers, Words
 from neardup.recipe import Recipe
 from neardup.search.margin import Criterion, Margin, criterion_of
 from neardup.search.matches import Matches
@@ -22,8 +22,6 @@ from neardup.search.second_step import text_representatives
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
 
-Bools = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
@@ -31,21 +29,17 @@ class Documents:
 
     Attributes
     ----------
-    names : Names
-        Their ids or row numbers.
     order : int64[n]
         Positions in keep order.
-    text_digests : uint64[n, 2]
-        Equal where the texts are equal byte for byte (with ``content``, the main contents).
-    text_bytes : int64[n]
-        The length of each text (or content).
+    text_digests, text_bytes : uint64[n, 2], int64[n]
+        As in ``features.store.Block``.
     present : bool[n]
         False for reference documents: they are neither kept nor dropped.
     """
 
     names: Names
     order: Integers
-    text_digests: npt.NDArray[np.uint64]
+    text_digests: Words
     text_bytes: Integers
     present: Bools
 
@@ -58,20 +52,10 @@ class Findings:
     ----------
     corpus : Corpus
         The input, read once and still open.
-    recipe : Recipe
-        The recipe of the run.
     classifier : Classifier or None
         The classifier of the second step, if there is one.
-    documents : Documents
-        The documents that were read.
-    matches : Matches
-        The matching pairs of representatives.
-    pairs : Pairs
-        All pairs of documents that they stand for.
-    keepers : Keepers
-        The keeper of each document, and its similarity to it.
-    families : Families
-        The families of the documents.
+    matches, pairs : Matches, Pairs
+        The matching pairs of representatives, and all pairs of documents that they stand for.
     margin : Margin or None
         The pairs beyond the threshold, if they were searched for.
     """
@@ -144,15 +128,7 @@ def assemble_findings(
 
 
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the classifier and its counts, for a summary.
-
-    Parameters
-    ----------
-    classifier : Classifier
-        The classifier of the second step.
-    search : mapping
-        The statistics of the search, with the numbers of candidates and of passed pairs.
-    """
+    """Return a classifier and its counts, for a summary, given the statistics of the search."""
     point = classifier.working_point
     return {
         "classifier": {

@@ -15,14 +15,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import InputError
+from neardup.kernels import Integers, Words
 from neardup.kernels.hamming import expand_group_pairs, pairs_within_distance, rearrange_bits
 from neardup.runtime import map_in_order
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 BITS = 64
 #: The cost of moving and sorting a value, in comparisons of two values.
@@ -39,27 +36,6 @@ _MAX_VALUES = 1 << 32
 _NO_PAIRS = np.empty((0, 2), np.int64)
 
 
-class BlockPlan(NamedTuple):
-    """A plan of the search for pairs.
-
-    Attributes
-    ----------
-    blocks : int
-        Number of blocks that the bits are cut into; 0 if all values are compared with all others.
-    tables : int
-        Number of choices of blocks; each is a sorted copy of the values.
-    key_bits : int
-        Minimum number of bits that a choice moves to the front.
-    comparisons : int
-        Expected number of comparisons of two values, for random values.
-    """
-
-    blocks: int
-    tables: int
-    key_bits: int
-    comparisons: int
-
-
 class NearPairs(NamedTuple):
     """Pairs within a distance, sorted by left and right, each once: int64[p] each, left < right."""
 
@@ -68,20 +44,10 @@ class NearPairs(NamedTuple):
     distance: Integers
 
 
-def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
-    """Return the cheapest plan for finding the pairs within k bits among n distinct values.
-
-    Parameters
-    ----------
-    n : int
-        Number of distinct values. Raising it leads to more key bits.
-    k : int
-        Maximum distance, 0 to 63. Raising it leads to more tables, until comparing all with all is cheapest.
-    bits : int
-        Number of bits of a value.
-    """
+def _cheapest_blocks(n: int, k: int, bits: int) -> int:
+    """Return into how many blocks to cut the bits of n distinct values; 0 if comparing all with all is cheapest."""
     pairs = n * (n - 1) // 2
-    best, best_cost = BlockPlan(0, 0, 0, pairs), float(pairs)
+    best, best_cost = 0, float(pairs)
     for blocks in range(k + 1, bits + 1):
         tables = math.comb(blocks, k)
         if tables > _MAX_TABLES:
@@ -94,8 +60,7 @@ def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
             comparisons += choices * pairs / 2.0 ** (width * (blocks - k) + chosen_wide)
         cost = comparisons + tables * n * _SORT_COST
         if cost < best_cost:
-            key_bits = width * (blocks - k) + max(0, wide - k)
-            best, best_cost = BlockPlan(blocks, tables, key_bits, round(comparisons)), cost
+            best, best_cost = blocks, cost
     return best
 
 
@@ -105,24 +70,10 @@ def hamming_pairs(
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> NearPairs:
-    """Find every pair i < j of values that differ in at most k bits, pairs of equal values included.
+    """Find every pair i < j of values (uint64[n]) that differ in at most k bits, pairs of equal values included.
 
-    Parameters
-    ----------
-    values : uint64[n]
-        The values, for instance SimHashes; equal values are compared once.
-    k : int
-        Maximum distance, 0 to 63; 3 finds near-duplicates among SimHashes [Manku 2007, 5]. Raising it finds more
-        pairs, slower.
-    threads : int
-        Number of threads; changes the time, never the result.
-    progress : callable
-        Called with (tables or pieces done, their total) from time to time.
-
-    Raises
-    ------
-    InputError
-        If the values are more than 2**32.
+    k: 0 to 63; 3 finds near-duplicates among SimHashes [Manku 2007, 5]; raising it finds more pairs, slower. progress
+    is called with (pieces of work done, their total). Raises ``InputError`` if the values are more than 2**32.
     """
     if len(values) > _MAX_VALUES:
         raise InputError(f"{len(values):,} values are more than 2**32; search them in parts")
@@ -156,8 +107,7 @@ def _expand_groups(groups: Integers, distinct: Words, starts: Integers, members:
 def _pieces(values: Words, k: int, max_run: int) -> list[_RowBlock | _Table]:
     """Return the pieces of work that together find all pairs of sorted distinct values."""
     values, bits = _without_constant_bits(values)
-    blocks = plan_blocks(len(values), k, bits).blocks
-    if blocks:
+    if blocks := _cheapest_blocks(len(values), k, bits):
         return list(_tables(values, k, bits, blocks, max_run))
     return [_RowBlock(values, begin, k) for begin in range(0, len(values), _ROWS_PER_PIECE)]
 
@@ -181,25 +131,16 @@ def _without_constant_bits(values: Words) -> tuple[Words, int]:
     return varying_values, place
 
 
-class _PairRule(NamedTuple):
-    """The conditions on a pair: equal in the front, different in each skipped block, within k bits."""
-
-    front: int
-    skipped_blocks: Words
-    k: int
-
-    def pairs(self, values: Words, begin: int, end: int, max_run: int) -> Integers:
-        """Return int64[p, 2], the pairs i < j with i in [begin, end), without those of longer runs of equal fronts."""
-        found = [_NO_PAIRS]
-        pairs = np.empty((_CAPACITY, 2), np.int64)
-        while begin < end:
-            begin, written = pairs_within_distance(
-                values, begin, end, np.uint64(self.front), self.skipped_blocks, self.k, max_run, pairs
-            )
-            found.append(pairs[:written].copy())
-            if begin < end and written < len(pairs) // 2:
-                pairs = np.empty((2 * len(pairs), 2), np.int64)
-        return np.concatenate(found)
+def _pairs(values: Words, begin: int, end: int, front: int, skipped_blocks: Words, k: int, max_run: int) -> Integers:
+    """Return int64[p, 2], the results of ``pairs_within_distance``."""
+    found = [_NO_PAIRS]
+    pairs = np.empty((_CAPACITY, 2), np.int64)
+    while begin < end:
+        begin, written = pairs_within_distance(values, begin, end, np.uint64(front), skipped_blocks, k, max_run, pairs)
+        found.append(pairs[:written].copy())
+        if begin < end and written < len(pairs) // 2:
+            pairs = np.empty((2 * len(pairs), 2), np.int64)
+    return np.concatenate(found)
 
 
 class _RowBlock(NamedTuple):
@@ -212,11 +153,11 @@ class _RowBlock(NamedTuple):
     def pairs(self) -> Integers:
         """Return int64[p, 2], the pairs of these rows within k bits."""
         end = min(self.begin + _ROWS_PER_PIECE, len(self.values))
-        return _PairRule(0, np.empty(0, np.uint64), self.k).pairs(self.values, self.begin, end, len(self.values))
+        return _pairs(self.values, self.begin, end, 0, np.empty(0, np.uint64), self.k, len(self.values))
 
 
 class _Table(NamedTuple):
-    """One choice of blocks: the moves of bits, the number of bits behind the front, and the conditions on pairs.
+    """One choice of blocks: moves of bits, the bits behind the front, and blocks in which a pair must differ.
 
     Runs of equal fronts of at most ``max_run`` values are compared all with all.
     """
@@ -224,7 +165,9 @@ class _Table(NamedTuple):
     values: Words
     moves: Words
     tail_bits: int
-    rule: _PairRule
+    front: int
+    skipped_blocks: Words
+    k: int
     max_run: int
 
     def pairs(self) -> Integers:
@@ -232,7 +175,7 @@ class _Table(NamedTuple):
         moved = np.empty_like(self.values)
         rearrange_bits(self.values, self.moves, moved)
         moved.sort()
-        found = [self.rule.pairs(moved, 0, len(moved), self.max_run)]
+        found = [_pairs(moved, 0, len(moved), self.front, self.skipped_blocks, self.k, self.max_run)]
         found += [self._pairs_in_run(moved, begin, end) for begin, end in self._long_runs(moved)]
         pairs = np.concatenate(found)
         restored = np.empty(pairs.size, np.uint64)
@@ -247,9 +190,9 @@ class _Table(NamedTuple):
 
     def _pairs_in_run(self, moved: Words, begin: int, end: int) -> Integers:
         run = moved[begin:end]
-        pairs = np.concatenate([_NO_PAIRS, *(piece.pairs() for piece in _pieces(run, self.rule.k, len(run)))])
+        pairs = np.concatenate([_NO_PAIRS, *(piece.pairs() for piece in _pieces(run, self.k, len(run)))])
         difference = run[pairs[:, 0]] ^ run[pairs[:, 1]]
-        is_new = np.all(difference[:, None] & self.rule.skipped_blocks != 0, axis=1)
+        is_new = np.all(difference[:, None] & self.skipped_blocks != 0, axis=1)
         return pairs[is_new] + begin
 
 
@@ -269,5 +212,5 @@ def _tables(values: Words, k: int, bits: int, blocks: int, max_run: int) -> Iter
                 skipped_blocks.append(mask << place)
         tail_bits = sum(widths[block] for block in tail)
         front = ((1 << bits) - 1) ^ ((1 << tail_bits) - 1)
-        rule = _PairRule(front, np.array(skipped_blocks, np.uint64), k)
-        yield _Table(values, np.array(moves, np.uint64), tail_bits, rule, max_run)
+        blocks_to_differ = np.array(skipped_blocks, np.uint64)
+        yield _Table(values, np.array(moves, np.uint64), tail_bits, front, blocks_to_differ, k, max_run)

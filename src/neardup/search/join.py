@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
+from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import add_counts, count_features, prefix_capacities, write_prefixes
 from neardup.kernels.prefixes import (
     PrefixIndex,
@@ -32,8 +33,6 @@ from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, map_in_order
 from neardup.search.matches import Matches, distinct_documents, sorted_pairs
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 #: Another round of counting pays if the last one dropped at least this share of the sets.
 _MIN_DROPPED_SHARE = 0.2
 #: Sets per piece of work.
@@ -97,7 +96,7 @@ def prune_sets(context: JoinContext, members: Integers) -> tuple[Integers, Prefi
         members = remaining
 
 
-def _counts(context: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+def _counts(context: JoinContext, members: Integers) -> tuple[np.uint64, Bytes]:
     """Return how many of the sets contain a feature of each slot, at most 255.
 
     Slots without a feature of the input count 0, for a reference set is only compared with sets of the input.
@@ -115,10 +114,10 @@ def _counts(context: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDA
     return shift, counts
 
 
-def _slot_counts(context: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
+def _slot_counts(context: JoinContext, members: Integers, bits: int) -> Bytes:
     shift = np.uint64(64 - bits)
     tables = [np.zeros(1 << bits, np.uint8) for _ in range(context.threads)]
-    free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
+    free = queue.SimpleQueue[Bytes]()
     for table in tables:
         free.put(table)
 
@@ -135,19 +134,10 @@ def _slot_counts(context: JoinContext, members: Integers, bits: int) -> npt.NDAr
     return tables[0]
 
 
-def find_prefixes(context: JoinContext, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
-    """Return the rare-first prefixes of sets, without features that only one set contains.
+def find_prefixes(context: JoinContext, members: Integers, shift: np.uint64, counts: Bytes) -> Prefixes:
+    """Return the rare-first prefixes of member sets (int64[m]), without features that only one set contains.
 
-    Parameters
-    ----------
-    context : JoinContext
-        The sets and the rule.
-    members : int64[m]
-        The sets that have a prefix.
-    shift : uint64
-        The slot of a feature is the feature shifted right by this number of bits.
-    counts : uint8[2**(64 - shift)]
-        The number of sets that contain a feature of each slot, as ``kernels.counts.count_features`` counts them.
+    counts: uint8[2**(64 - shift)], how many sets contain a feature of each slot (``kernels.counts.count_features``).
     """
     count = len(members)
     capacities = np.empty(count, np.int64)
@@ -187,19 +177,10 @@ _CAPACITY = 1 << 16
 class JoinRequest(NamedTuple):
     """The parameters of a join that do not depend on where the features are.
 
-    Attributes
-    ----------
-    representative : int64[n]
-        The first document with the same set; -1 for one that can match nothing.
-    keep_order : int64[n] or None
-        The documents in keep order, by default input order; it only matters if there are too many pairs.
-    max_pairs : int or None
-        If more pairs of distinct sets match, only those of dropped documents with kept ones are found, which decide
-        what is kept, and ``complete`` is False. None finds all, however many there are.
-    all_or_none : bool
-        If more match, return no pairs at all.
-    progress : callable
-        Called with (sets done, total sets) from time to time.
+    representative: int64[n], the first document with the same set, -1 for one that can match nothing. keep_order:
+    int64[n], by default input order. If more than max_pairs pairs of distinct sets match, only those of dropped
+    documents with kept ones are found, which decide what is kept, and ``complete`` is False; with all_or_none, none
+    are found. progress is called with (sets done, total sets).
     """
 
     representative: Integers
@@ -214,18 +195,7 @@ def self_join(
 ) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
 
-    Parameters
-    ----------
-    store : FeatureStore
-        The feature sets.
-    rule : Rule
-        The measure with its threshold (``measures.rule``).
-    request : JoinRequest
-        What to find.
-    threads : int
-        Number of threads; changes the time, never the result.
-    reference_count : int
-        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
+    The last ``reference_count`` documents are of a reference; pairs among them are not searched.
     """
     context = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference_count)
     members = distinct_documents(request.representative)
@@ -288,9 +258,7 @@ class PrefixJoin:
         chosen = members[order]
         return RankedSets(self.context.addresses[chosen], self.context.sizes[chosen], *prefixes.select(order))
 
-    def sides(
-        self, sets: RankedSets, of_input: npt.NDArray[np.bool_]
-    ) -> Generator[tuple[PrefixIndex, RankedSets], None, None]:
+    def sides(self, sets: RankedSets, of_input: Bools) -> Generator[tuple[PrefixIndex, RankedSets], None, None]:
         """Yield prefix indexes, each with the sets to look up in it, so that all pairs meet but those of a reference.
 
         All sets are looked up among those of the input (``of_input``, bool[r]), and these among those of the reference.
@@ -305,7 +273,7 @@ class PrefixJoin:
             finally:
                 self.context.memory.release_array(index.entries)
 
-    def _index(self, sets: RankedSets, chosen: npt.NDArray[np.bool_]) -> PrefixIndex:
+    def _index(self, sets: RankedSets, chosen: Bools) -> PrefixIndex:
         """Return the index of the prefixes of the chosen sets, which are in order of size."""
         lengths = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.context.rule, lengths)
@@ -332,7 +300,7 @@ class PrefixJoin:
     def match(
         self,
         sets: RankedSets,
-        of_input: npt.NDArray[np.bool_],
+        of_input: Bools,
         max_pairs: int | None,
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers] | None:
@@ -353,7 +321,7 @@ class PrefixJoin:
         return rows[:, :2], rows[:, 2]
 
     def _matches(
-        self, sets: RankedSets, of_input: npt.NDArray[np.bool_], max_pairs: int | None
+        self, sets: RankedSets, of_input: Bools, max_pairs: int | None
     ) -> Iterator[tuple[Integers, int, int, int]]:
         """Yield pairs, with the numbers of candidates, of verified ones, and of sets that were looked up."""
         count = len(sets.sizes)
@@ -397,7 +365,7 @@ class PrefixJoin:
     def match_with_kept(
         self,
         sets: RankedSets,
-        is_repeated: npt.NDArray[np.bool_],
+        is_repeated: Bools,
         reference_sets: tuple[int, int],
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers]:

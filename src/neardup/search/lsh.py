@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from math import ceil, log1p
+from math import ceil, inf, log1p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.store import Block, FeatureStore, row_heads
+from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import band_keys, pairs_by_band
 from neardup.kernels.sketches import minhash
 from neardup.kernels.tables import table_size
@@ -28,8 +28,6 @@ from neardup.runtime import map_in_order
 from neardup.search.bounded_join import BoundedJoin
 from neardup.search.matches import Matches, distinct_documents, set_representatives, sorted_pairs
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 #: Sets per piece of work.
 _PIECE = 8192
 #: For the estimate of candidates: sampled sets, sampled minima of each, and sampled pairs per minimum.
@@ -39,16 +37,10 @@ _CAPACITY = 1 << 16
 
 
 class Bands(NamedTuple):
-    """The division of sketches into bands.
+    """The division of sketches into b bands of r rows: more bands find more pairs and more candidates, more rows fewer.
 
-    Attributes
-    ----------
-    bands, rows : int
-        b bands of r minima each. More bands find more pairs and more candidates; more rows fewer of both.
-    jaccard : float
-        The smallest Jaccard s of a pair that reaches the threshold.
-    recall : float
-        1 - (1 - s^r)^b: the expected share of such pairs that is found.
+    jaccard: the smallest Jaccard s of a pair that reaches the threshold; recall: 1 - (1 - s^r)^b, the expected share of
+    such pairs that is found.
     """
 
     bands: int
@@ -60,19 +52,9 @@ class Bands(NamedTuple):
 def bands_for(jaccard: float, recall: float, num_perm: int) -> Bands:
     """Return the bands with the longest rows that reach a recall with at most ``num_perm`` minima.
 
-    Parameters
-    ----------
-    jaccard : float
-        s, in (0, 1].
-    recall : float
-        In (0, 1). Raising it leads to more bands or shorter rows, so to more candidates.
-    num_perm : int
-        Maximum number of minima, b r. Raising it allows longer rows, so fewer candidates, but sketches take longer.
-
-    Raises
-    ------
-    RecipeError
-        If ``num_perm`` minima cannot reach the recall.
+    jaccard: s, in (0, 1]. recall: in (0, 1); raising it leads to more bands or shorter rows, so to more candidates.
+    num_perm: the most minima b r; raising it allows longer rows, so fewer candidates, but sketches take longer. Raises
+    ``RecipeError`` if it is too few.
 
     Examples
     --------
@@ -106,16 +88,7 @@ def bands_of(recipe: Recipe) -> Bands:
 def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, reference_count: int = 0) -> Matches:
     """Find most pairs of a store's documents that match: of those at the threshold, the share of the recipe's recall.
 
-    Parameters
-    ----------
-    store : FeatureStore
-        The feature sets.
-    recipe : Recipe
-        Gives the measure, the threshold, ``recall``, ``num_perm`` and ``seed``.
-    threads : int
-        Number of threads; changes the time, never the result.
-    reference_count : int
-        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
+    The last ``reference_count`` documents are of a reference; pairs among them are not searched.
     """
     plan = bands_of(recipe)
     sizes = store.sizes
@@ -126,11 +99,11 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, reference_cou
     step = max(len(members) // _SAMPLED_SETS, 1)
     sampled = members[::step]
     sketch = partial(_minima, num_perm=plan.bands * plan.rows, seed=recipe.seed)
-    verification = None
+    verify, pending_limit = None, inf
     if isinstance(store, BoundedStore) and store.recomputed is not None:
         join = BoundedJoin(store, store.recomputed, match_rule, threads)
         keys, minima = _recompute_keys(store.recomputed, members, sampled, sketch, plan)
-        verification = _Verification(partial(_verify_recomputed, join, members), join.room)
+        verify, pending_limit = partial(_verify_recomputed, join, members), join.room
         addresses = np.empty(0, np.uint64)
     else:
         parts = map_in_order(lambda part: _keys(sketch(part), plan), store.set_blocks(), threads)
@@ -138,7 +111,7 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, reference_cou
         minima, addresses = sketch(store.sets_of(sampled)), store.addresses()[members]
     expected = _expected_candidates(minima, len(members), -(-input_count // step), plan)
     found, candidates, verified = _matching_pairs(
-        keys, (addresses, sizes[members]), input_count, match_rule, threads, verification
+        keys, (addresses, sizes[members]), input_count, match_rule, threads, verify, pending_limit
     )
     documents = members[found[:, :2]]
     counts = np.column_stack([found[:, 2], sizes[documents]])
@@ -199,13 +172,6 @@ def _recompute_keys(
     return keys, np.concatenate([np.empty((0, plan.bands * plan.rows), np.uint64), *samples])
 
 
-class _Verification(NamedTuple):
-    """Verifies candidates whose features are not stored, at most ``max_bytes`` of pairs at a time."""
-
-    verify: Callable[[Integers], Integers]
-    max_bytes: float
-
-
 def _verify_recomputed(join: BoundedJoin, members: Integers, candidates: Integers) -> Integers:
     """Return the candidates that match, with their overlaps, after recomputing their features."""
     overlaps = join.overlaps(members[candidates[:, :2]])
@@ -218,11 +184,13 @@ def _matching_pairs(
     input_count: int,
     match_rule: tuple[int, ...],
     threads: int,
-    verification: _Verification | None,
+    verify: Callable[[Integers], Integers] | None,
+    pending_limit: float,
 ) -> tuple[Integers, int, int]:
-    """Return the matching pairs that share a band, and the numbers of candidates and of verified ones.
+    """Return matching pairs that share a band, (left, right, overlap) rows, and how many were candidates and verified.
 
-    Pairs are rows (left, right, overlap) of int64[k, 3]; one of the two is among the first ``input_count`` sets.
+    One of the two is among the first ``input_count`` sets. ``verify`` is given candidates whose features are not
+    stored, whenever they take more than ``pending_limit`` bytes.
     """
     width = table_size(int(sets[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
@@ -250,25 +218,20 @@ def _matching_pairs(
                 candidates += met
                 verified += compared
                 pending_bytes += pairs.nbytes
-        if verification and (pending_bytes > verification.max_bytes or band == keys.shape[1] - 1):
-            found, pending_bytes = _verify_pending(found, verification.verify), 0
+        if verify and (pending_bytes > pending_limit or band == keys.shape[1] - 1):
+            # Pairs of unknown overlap, -1, are replaced by those that match.
+            rows = np.concatenate(found)
+            known = rows[:, 2] >= 0
+            found, pending_bytes = [rows[known], verify(rows[~known])], 0
     return np.concatenate(found), candidates, verified
-
-
-def _verify_pending(found: list[Integers], verify: Callable[[Integers], Integers]) -> list[Integers]:
-    """Replace the pairs of unknown overlap, -1, by those that match."""
-    verified = [part[part[:, 2] >= 0] for part in found]
-    return [*verified, verify(np.concatenate([part[part[:, 2] < 0] for part in found]))]
 
 
 def _expected_candidates(minima: Words, members: int, input_count: int, plan: Bands) -> int:
     """Return the expected number of candidates among all members, estimated from the minima of a sample.
 
-    One of the two sets of a candidate is among the first ``input_count`` of the sample.
-
-    Two sets of Jaccard s agree in a given minimum with probability s. So the sum over all pairs that agree there, of
-    their probabilities of being candidates divided by s, has the required mean (Horvitz & Thompson 1952); s is
-    estimated from the other minima.
+    One of the two sets of a candidate is among the first ``input_count`` of the sample. Two sets of Jaccard s agree in
+    a given minimum with probability s. So the sum over all pairs that agree there, of their probabilities of being
+    candidates divided by s, has the required mean (Horvitz & Thompson 1952); s is estimated from the other minima.
     """
     slots = min(_SAMPLED_MINIMA, minima.shape[1])
     total = 0.0

@@ -9,18 +9,16 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError, option
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
-from neardup.search.matches import Integers, Matches
+from neardup.search.matches import Matches
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: The default margin of a similarity; half the threshold if that is less.
 _DEFAULT = Fraction(1, 5)
@@ -29,17 +27,7 @@ _DEFAULT_BITS, _DEFAULT_SHARE = 2, Fraction(1, 4)
 
 
 class Criterion(NamedTuple):
-    """The last measure that decides whether a pair matches, with its threshold.
-
-    Attributes
-    ----------
-    measure : str
-        A name in ``neardup.recipe.measures.MEASURES``.
-    threshold : Fraction
-        The threshold that a pair must reach.
-    second : bool
-        Whether the measure is that of a second step.
-    """
+    """The last measure that decides whether a pair matches, with its threshold; ``second``: it is of a second step."""
 
     measure: str
     threshold: Fraction
@@ -86,9 +74,8 @@ class Margin:
     Attributes
     ----------
     matches : Matches or None
-        All pairs that reach the relaxed threshold, the matching ones included; None if none were searched.
-    relaxed_threshold : Fraction
-        The relaxed threshold; that of the recipe if nothing was searched.
+        All pairs that reach the relaxed threshold, the matching ones included; None if none were searched, and then
+        ``relaxed_threshold`` is that of the recipe.
     note : str
         A sentence on why the search goes so far, or why there was none.
     """
@@ -118,19 +105,10 @@ def has_threshold(recipe: Recipe) -> bool:
 
 
 def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
-    """Return a recipe with a relaxed threshold, or a sentence on why there is none.
+    """Return a recipe whose threshold, or that of its second step, is relaxed, or a sentence on why there is none.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe whose threshold, or that of its second step, is relaxed.
-    margin : float
-        How far the threshold moves: down, or up for a distance. Raising it finds more pairs, slower.
-
-    Raises
-    ------
-    RecipeError
-        If the margin is not a number above 0, or leads out of the measure's range.
+    The threshold moves by ``margin``: down, or up for a distance; raising it finds more pairs, slower. Raises
+    ``RecipeError`` if the margin is not a number above 0, or leads out of the measure's range.
     """
     try:
         distance = Fraction(str(margin)).limit_denominator(10**9)
@@ -177,23 +155,17 @@ def select_pairs(matches: Matches, chosen: Bools) -> Matches:
 def find_margin(recipe: Recipe, relaxed: Recipe | str, matches: Matches, find: Callable[[Recipe], Matches]) -> Margin:
     """Search beyond the threshold of a recipe without a second step.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe of the run.
-    relaxed : Recipe or str
-        The result of ``relaxed_recipe``.
-    matches : Matches
-        The matches of the run.
-    find : callable
-        Finds the pairs for a recipe; their ``complete`` is False if they are too many.
+    relaxed: from ``relaxed_recipe``; matches: of the run; find: finds the pairs for a recipe, not ``complete`` if they
+    are too many.
     """
     if isinstance(relaxed, str):
         return Margin(None, recipe.exact_threshold, relaxed)
     found = find(relaxed) if matches.complete else matches
     if not found.complete:
-        too_many = f"there are more than {option('--pairs-per-document')} allows to find"
-        note = f"The pairs between {relaxed.threshold:g} and the threshold are not known: {too_many}."
+        note = (
+            f"The pairs between {relaxed.threshold:g} and the threshold are not known: there are more than "
+            f"{option('--pairs-per-document')} allows to find."
+        )
         return Margin(None, recipe.exact_threshold, note)
     return Margin(found, relaxed.exact_threshold, "")
 
@@ -203,16 +175,8 @@ def relaxed_second_step(
 ) -> tuple[Recipe, Classifier | None]:
     """Return a recipe and a classifier whose second step also passes pairs beyond its threshold.
 
-    ``split_at_threshold`` then separates these pairs from those that match.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe of the run.
-    relaxed : Recipe, str or None
-        The result of ``relaxed_recipe``; None if no pairs beyond the threshold are needed.
-    classifier : Classifier or None
-        The classifier of the second step, if there is one, with the cut of the run.
+    ``split_at_threshold`` then separates these pairs from those that match. relaxed: from ``relaxed_recipe``; None if
+    no pairs beyond the threshold are needed.
     """
     if not isinstance(relaxed, Recipe):
         return recipe, classifier
@@ -227,16 +191,8 @@ def split_at_threshold(
 ) -> tuple[Matches, Margin]:
     """Return the pairs that pass a recipe's second step, and the margin around its threshold.
 
-    Parameters
-    ----------
-    wide : Matches
-        The pairs that pass the relaxed second step.
-    recipe : Recipe
-        The recipe of the run.
-    relaxed : Recipe or str
-        The result of ``relaxed_recipe``.
-    classifier : Classifier or None
-        The classifier of the second step, if there is one, with the cut of the run.
+    wide: the pairs that pass the relaxed second step; relaxed: from ``relaxed_recipe``; classifier: with the cut of the
+    run.
     """
     scale = criterion_of(recipe, classifier)
     if isinstance(relaxed, str):

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
+from neardup.kernels import Floats, Integers
 from neardup.kernels.graph import connect_components, group_pairs
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: The largest number of groups of pairs, however little room there is.
 _MAX_GROUPS = 100
 _MAX_ROOM = 1 << 62
@@ -72,14 +71,9 @@ def incomplete_matches(representative: Integers) -> Matches:
 
 
 def restrict_to_groups(found: Matches, groups: Integers) -> Matches:
-    """Return only the matches inside groups; documents of different groups are neither equal nor pairs.
+    """Return only the matches inside groups: documents of different groups are neither equal nor pairs.
 
-    Parameters
-    ----------
-    found : Matches
-        All pairs, before a second step.
-    groups : int64[n]
-        The group of each document, from 0.
+    found: all pairs, before a second step; groups: int64[n], the group of each document, from 0.
     """
     old, count = found.representative, int(groups.max(initial=0)) + 1
     matchable = np.flatnonzero(old >= 0)
@@ -97,14 +91,8 @@ def restrict_to_groups(found: Matches, groups: Integers) -> Matches:
     left, right, counts = sorted_pairs(
         representatives[left_key[is_pair]], representatives[right_key[is_pair]], found.counts[edge[is_pair]]
     )
-    return replace(
-        found,
-        representative=representative,
-        left=left,
-        right=right,
-        counts=counts,
-        statistics=found.statistics | {"pairs": len(left)},
-    )
+    statistics = found.statistics | {"pairs": len(left)}
+    return replace(found, representative=representative, left=left, right=right, counts=counts, statistics=statistics)
 
 
 def distinct_documents(representative: Integers) -> Integers:
@@ -113,16 +101,9 @@ def distinct_documents(representative: Integers) -> Integers:
 
 
 def partition_pairs(pairs: npt.NDArray[np.integer], sizes: Integers, room: float) -> Integers:
-    """Return int64[k], the group of each pair, from 0; connected pairs share a group if it fits.
+    """Return int64[k], the group of each pair of items, from 0; connected pairs share a group if it fits.
 
-    Parameters
-    ----------
-    pairs : integers[k, 2]
-        Pairs of items.
-    sizes : int64[r]
-        The bytes of each item.
-    room : float
-        The maximum bytes of the items of a group; a single pair may have more.
+    sizes: int64[r], the bytes of each item; room: the most bytes of the items of a group; a single pair may have more.
     """
     left, right = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
     root, groups = np.arange(len(sizes)), np.empty(len(pairs), np.int64)

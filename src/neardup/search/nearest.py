@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
+from neardup.kernels import Floats, Integers, Words
 from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.postings import (
     COUNTS,
@@ -40,9 +40,6 @@ from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaches_threshold, similarities
 from neardup.runtime import map_in_order
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
 #: Queries per piece of work, and the minimum capacity for its rows.
 _QUERIES_PER_PIECE = 64
 _CAPACITY = 1 << 16
@@ -55,22 +52,16 @@ _MAX_DOCUMENTS = (1 << 31) - 1
 
 
 class NearestDocuments(NamedTuple):
-    """Queries and the documents nearest to them.
+    """Queries and the documents nearest to them: in the order of the queries, the nearest first, ties by position.
 
-    Attributes
-    ----------
-    query, document : int64[r]
-        Positions; in the order of the queries, for each query the nearest first, ties by position.
-    counts : int64[r, 3]
-        o, a (of the query) and b (of the document), as ``neardup.recipe.measures`` defines them.
-    similarity : float64[r]
-        The similarity of each row; for a distance, a value between 0 and 1 that falls with it.
+    counts: int64[r, 3], o, a (of the query) and b (of the document); similarity: float64[r], for a distance a value
+    between 0 and 1 that falls with it.
     """
 
     query: Integers
     document: Integers
     counts: Integers
-    similarity: npt.NDArray[np.float64]
+    similarity: Floats
 
 
 def nearest(
@@ -98,10 +89,8 @@ def nearest(
         with the query; for ``hamming``, if fewer have a value.
     unit : int
         The value of o, a and b that stands for 1 (``measures.similarities``).
-    threads : int
-        Number of threads; changes the time, never the result.
     progress : callable
-        Called with (queries done, total queries) from time to time.
+        Called with (queries done, total queries).
 
     Raises
     ------
@@ -111,7 +100,6 @@ def nearest(
         If there are too many documents, or weights are too large.
     """
     queries = np.ascontiguousarray(queries, np.int64)
-    parts: Iterator[Integers]
     if measure == "hamming":
         parts = _nearest_by_value(vectors, queries, k, threads)
     else:
@@ -260,7 +248,7 @@ class RankedDocuments(NamedTuple):
 
     document: Integers
     counts: Integers
-    similarity: npt.NDArray[np.float64]
+    similarity: Floats
 
 
 def matching_documents(
@@ -275,27 +263,9 @@ def matching_documents(
 ) -> RankedDocuments:
     """Find all documents that a new one matches, the nearest first; ties in input order.
 
-    Parameters
-    ----------
-    vectors : Vectors
-        All documents.
-    features, weights : uint64[f], int64[f] or empty
-        The features and weights of the new document.
-    measure : str
-        As in ``nearest``.
-    threshold : Fraction
-        Documents match at or above it, for a distance at or below it. Raising it finds fewer (for a distance, more).
-    jaccard_floor : Fraction
-        The Jaccard that sets must also reach.
-    unit : int
-        As in ``nearest``.
-
-    Raises
-    ------
-    RecipeError
-        If the measure does not fit.
-    NeardupError
-        If there are too many documents, or weights are too large.
+    features, weights: uint64[f], int64[f] or empty, those of the new document; jaccard_floor: the Jaccard that sets
+    must also reach; other parameters and errors as in ``nearest``. Documents match at or above the threshold, for a
+    distance at or below it: raising it finds fewer (for a distance, more).
     """
     documents, counts = _shared_counts(vectors, features, weights, measure)
     is_match = reaches_threshold(measure, counts, threshold, unit)

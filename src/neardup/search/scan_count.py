@@ -11,17 +11,15 @@ import queue
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.features.store import row_heads
+from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
 from neardup.runtime import map_in_order
-from neardup.search.window_index import ENDLESS, Epoch, QueryScratch, vocabulary_of
+from neardup.search.window_index import ENDLESS, Epoch, FeatureCounts, QueryScratch
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 #: The number of sets, at equal distances, whose counts determine the order of features.
 _SAMPLE = 8192
 #: Sets that are inserted before they are searched, sets per piece of work, and sets per segment of the index.
@@ -33,17 +31,7 @@ _SLOTS_PER_SET, _MIN_SLOTS = 16, 1 << 18
 class ScanCount:
     """Sets by rank, and the index that they are inserted into.
 
-    Parameters
-    ----------
-    addresses : uint64[r]
-        The memory address of each set's features.
-    sizes : int64[r]
-        The number of features of each set, ascending: a set is only matched with those before it, so larger ones are
-        skipped.
-    rule : Rule
-        The measure with its threshold.
-    threads : int
-        Number of threads; changes the time, never the result.
+    Sizes ascend: a set is only matched with those before it, so larger ones are skipped.
     """
 
     def __init__(self, addresses: Words, sizes: Integers, rule: Rule, threads: int) -> None:
@@ -54,21 +42,14 @@ class ScanCount:
         # Computed from the features: the same input is always searched in the same way, and to foresee the cells an
         # attacker needs all of it.
         salt = np.bitwise_xor.reduce(features) | np.uint64(1)
-        self._epoch = Epoch(vocabulary_of(features), rule, BY_PREFIX, slots, salt=salt)
+        counts = FeatureCounts()
+        counts.add(features)
+        self._epoch = Epoch(counts.vocabulary(), rule, BY_PREFIX, slots, salt=salt)
 
-    def pairs(self, of_input: npt.NDArray[np.bool_]) -> Iterator[tuple[Integers, int, int]]:
-        """Yield the matching pairs of some thousand sets at a time; at least one set of each pair is of the input.
+    def pairs(self, of_input: Bools) -> Iterator[tuple[Integers, int, int]]:
+        """Yield matching pairs of some thousand sets at a time, of which at least one is of the input (bool[r]).
 
-        Parameters
-        ----------
-        of_input : bool[r]
-            Which sets are of the input, and not only of a reference.
-
-        Yields
-        ------
-        tuple
-            int64[k, 3], the lower rank, the higher rank and the overlap of each pair; the number of sets compared; and
-            the number of sets searched.
+        Each time (int64[k, 3], the lower rank, the higher rank and the overlap; sets compared; sets searched).
         """
         input_ranks, reference_ranks = np.flatnonzero(of_input), np.flatnonzero(~of_input)
         for begin in range(0, len(input_ranks), _BATCH):
@@ -98,7 +79,7 @@ class ScanCount:
 
         def match(sets: WindowDocuments) -> tuple[Integers, int]:
             scratch = free.get()
-            places, found, compared = self._epoch.matches(sets, 0, len(sets.serials), ENDLESS, scratch)
+            places, found, compared = self._epoch.matches(sets, ENDLESS, scratch)
             free.put(scratch)
             ranks = np.column_stack([found.serials, sets.serials[places]])
             ranks.sort(axis=1)

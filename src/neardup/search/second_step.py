@@ -11,7 +11,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents.records import Names
@@ -20,6 +19,7 @@ from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import extract_features
 from neardup.features.store import row_heads
 from neardup.keep.pairs import Pairs
+from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.kernels.counts import group_equal_sets
 from neardup.kernels.pairs import count_overlaps
 from neardup.recipe import Recipe
@@ -29,10 +29,8 @@ from neardup.search.matches import Matches, partition_pairs
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.records import Records
+    from neardup.classifier.vector import Records
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: The value of o, a and b that stands for probability 1.
 PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
@@ -45,19 +43,12 @@ _BYTES_PER_TEXT_BYTE, _BYTES_PER_TEXT = 8, 400
 class StepVerdicts(NamedTuple):
     """The verdicts of a second step on n candidate pairs, of which k pass.
 
-    Attributes
-    ----------
-    passed : bool[n]
-        Whether each pair passes.
-    vectors : float64[k, r]
-        The vectors of the passing pairs for a classifier; r is 0 without one.
-    counts : int64[k, 3]
-        o, a and b of the passing pairs for the second measure.
-    outside : int or None
-        How many of the n pairs are unlike the training pairs of the classifier; None if its domain is unknown.
+    vectors: float64[k, r], those of the passing pairs for a classifier, r = 0 without one; counts: int64[k, 3], o, a
+    and b of the passing pairs for the second measure; outside: how many of the n pairs are unlike the training pairs of
+    the classifier, None if its domain is unknown.
     """
 
-    passed: npt.NDArray[np.bool_]
+    passed: Bools
     vectors: Floats
     counts: Integers
     outside: int | None
@@ -68,13 +59,7 @@ PairJudge = Callable[[Integers, Integers], StepVerdicts]
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
-    """Check that a classifier is the one that a recipe names, and return it.
-
-    Raises
-    ------
-    RecipeError
-        If there is none, if it is another one, or if it needs an encoder and there is none.
-    """
+    """Return the classifier that a recipe names; raise ``RecipeError`` if it or an encoder that it needs is missing."""
     step = recipe.parsed_second_step
     if step is None or step.measure != "learned":
         raise RecipeError("a classifier brings its own recipe; give classifier.recipe, or leave one of them out")
@@ -156,9 +141,6 @@ def probability_counts(classifier: Classifier, scores: Floats) -> Integers:
     return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
 
 
-Words = npt.NDArray[np.uint64]
-
-
 def apply_second_step(
     matches: Matches,
     recipe: Recipe,
@@ -183,18 +165,12 @@ def apply_second_step(
     ----------
     matches : Matches
         All pairs that pass the first step.
-    recipe : Recipe
-        Gives the ``second_step``.
     texts : int64[n]
         The result of ``text_representatives``.
     records_of : callable
         Returns the records of documents, given ascending: their texts, and the other fields of a classifier.
     judge : callable, optional
         Judges all pairs instead, without ``records_of``.
-    encoder : Encoder, optional
-        The encoder for ``semantic``.
-    classifier : Classifier, optional
-        The classifier for ``learned``.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not judged.
     text_bytes : int64[n], optional
@@ -291,7 +267,7 @@ def judge_by_measure(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[npt.NDArray[np.bool_], Integers]:
+) -> tuple[Bools, Integers]:
     """Return the pairs that reach a step's threshold, bool[n], and their o, a and b."""
     pair_counts = _pair_counter(step, texts, threads, encoder)
     second = np.empty((len(left), 3), np.int64)
@@ -303,15 +279,10 @@ def judge_by_measure(
     return passed, second[passed]
 
 
-def text_representatives(text_digests: Words, text_bytes: Integers, unmatched: npt.NDArray[np.bool_]) -> Integers:
-    """Return int64[n], for each document the first one with the same text; -1 for one that must match nothing.
+def text_representatives(text_digests: Words, text_bytes: Integers, unmatched: Bools) -> Integers:
+    """Return int64[n], for each document the first one with the same text, given digests and lengths as in a ``Block``.
 
-    Parameters
-    ----------
-    text_digests, text_bytes : uint64[n, 2], int64[n]
-        As in a ``Block``.
-    unmatched : bool[n]
-        Documents that must match nothing.
+    It is -1 for those that are ``unmatched`` (bool[n]): they must match nothing.
     """
     found = np.empty(len(text_bytes), np.int64)
     none = np.empty(0, np.uint64)
@@ -357,14 +328,7 @@ def _pair_counter(
 def edit_counts(left: Sequence[str], right: Sequence[str], cutoff: float, threads: int = 1) -> Integers:
     """Return o, a and b of pairs of texts: a = b is the longer length, o is a less the Levenshtein distance.
 
-    Parameters
-    ----------
-    left, right : sequence of str
-        The texts of each pair.
-    cutoff : float
-        o may be 0 for pairs with 1 - distance / length below it; raising it saves time.
-    threads : int
-        Number of threads; changes the time, never the result.
+    o may be 0 for pairs with 1 - distance / length below ``cutoff``; raising it saves time.
     """
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cpdist

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import row_heads
+from neardup.kernels import Integers
 from neardup.kernels.pairs import (
     THRESHOLDS_PER_WORD,
     count_families_at_levels,
@@ -17,24 +18,14 @@ from neardup.kernels.pairs import (
     earlier_neighbours,
 )
 from neardup.recipe.measures import reaches_threshold, similarities
-from neardup.search.matches import Integers, Matches
+from neardup.search.matches import Matches
 
 #: Within this distance of a threshold, whole numbers decide; rounding errors are far smaller.
 _MARGIN = 1e-9
 
 
 class ThresholdCounts(NamedTuple):
-    """Counts at each of t thresholds.
-
-    Attributes
-    ----------
-    pairs : int64[t]
-        Matching pairs of documents.
-    dropped : int64[t]
-        Dropped documents.
-    families, largest_family : int64[t]
-        Families, and the documents of the largest one; 0 if there is none.
-    """
+    """Counts at each of t thresholds, int64[t] each; largest_family: its documents, 0 if there is none."""
 
     pairs: Integers
     dropped: Integers
@@ -64,7 +55,7 @@ def count_at_thresholds(
     matches : Matches
         All pairs at the loosest threshold.
     measure : str
-        The measure of the thresholds; a similarity.
+        A similarity.
     order : int64[n]
         The documents in keep order.
     thresholds : sequence of Fraction

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError
 from neardup.features.store import Vectors
+from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.kernels.tables import insert_values, table_size
 from neardup.kernels.weighted import (
     RankedVectors,
@@ -42,9 +43,6 @@ from neardup.recipe.measures import measure as measure_of
 from neardup.runtime import map_in_order
 from neardup.search.matches import sorted_pairs
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 Table = tuple[Words, npt.NDArray[np.int32]]
 Scratch = tuple[Integers, Integers, Words, Integers, Integers]
 Progress = Callable[[int, int], None]
@@ -62,17 +60,7 @@ _CAPACITY = 1 << 16
 
 
 class WeightedPairs(NamedTuple):
-    """The pairs that the join found.
-
-    Attributes
-    ----------
-    left, right : int64[k]
-        Matching pairs of documents, left < right, sorted.
-    counts : int64[k, 3]
-        o, a (of left) and b (of right), as the measure defines them.
-    statistics : dict
-        Counts of each step.
-    """
+    """Matching pairs of documents, left < right, sorted, with o, a and b (int64[k, 3]); and counts of each step."""
 
     left: Integers
     right: Integers
@@ -85,18 +73,16 @@ def weighted_join(
     measure: str,
     threshold: Fraction,
     *,
-    excluded: npt.NDArray[np.bool_] | None = None,
+    excluded: Bools | None = None,
     threads: int = 1,
     max_pairs: int | None = None,
     reference_count: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> WeightedPairs | None:
-    """Find all pairs of documents that reach the threshold.
+    """Find all pairs of documents that share a feature and reach the threshold; None if they are more than max_pairs.
 
     Parameters
     ----------
-    vectors : Vectors
-        The documents. One without features matches nothing, and neither do two that share no feature.
     measure : str
         One of ``WEIGHTED_MEASURES``: weighted_jaccard and extended_jaccard o / (a + b - o), cosine o / sqrt(a b),
         dice 2 o / (a + b), euclidean sqrt(a + b - 2 o).
@@ -105,19 +91,13 @@ def weighted_join(
         maximum distance, in squared units of the weights; raising it finds more pairs, slower.
     excluded : bool[n], optional
         Documents that must match nothing.
-    threads : int
-        Number of threads; changes the time, never the result.
-    max_pairs : int, optional
-        If more pairs match, the search stops and returns None.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not searched.
-    progress : callable
-        Called with (vectors done, total vectors) from time to time.
 
     Raises
     ------
     NeardupError
-        If the weights of a document are too large.
+        If the squared weights of a document add up to 2**61 or more.
     """
     is_filled = np.diff(vectors.heads) > 0
     members = np.flatnonzero(is_filled if excluded is None else is_filled & ~excluded)
@@ -187,7 +167,7 @@ class _Join:
         vectors: Vectors,
         members: Integers,
         sizes: Integers,
-        of_input: npt.NDArray[np.bool_],
+        of_input: Bools,
         measure: str,
         threshold: Fraction,
         threads: int,
@@ -235,7 +215,7 @@ class _Join:
                 self.sets._replace(probe_lengths=np.where(self.of_input, self.sets.probe_lengths, 0)),
             )
 
-    def _postings(self, chosen: npt.NDArray[np.bool_]) -> WeightedLists:
+    def _postings(self, chosen: Bools) -> WeightedLists:
         sets = self.sets._replace(index_lengths=np.where(chosen, self.sets.index_lengths, 0))
         heads = np.zeros(self.shared_features + 1, np.int64)
         count_indexed(sets, heads)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.store import Block, row_heads
+from neardup.kernels import Floats, Integers, Words
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, WindowDocuments
 from neardup.recipe import Recipe
-from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
+from neardup.recipe.measures import Rule, rule, similarities
 from neardup.search.lsh import bands_of, keys_of
 from neardup.search.window_index import (
     ENDLESS,
@@ -26,8 +27,6 @@ from neardup.search.window_index import (
     empty_vocabulary,
 )
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 Keys = Callable[[Words, Integers], Words]
 
 _BITS = 64
@@ -158,10 +157,9 @@ class EventTime(NamedTuple):
         The document's time in microseconds since 1970.
     flag : str
         The flag of its ``Verdict``.
-    segment : int
-        The number of the segment for documents that arrive now; it never decreases.
-    oldest : int
-        Segments with smaller numbers have no document in the window.
+    segment, oldest : int
+        The number of the segment for documents that arrive now, which never decreases, and of the oldest segment with a
+        document in the window.
     confirms : bool
         Whether the document confirms the time of an earlier one that was ahead.
     """
@@ -207,9 +205,8 @@ class FlowClock:
         self.clock = number
         segment_length = self.length.segment_length
         min_partner_expiry = -1 if self.length.value is None else number - self.length.value
-        return EventTime(
-            number, number, min_partner_expiry, real, "", number // segment_length, min_partner_expiry // segment_length
-        )
+        segment, oldest = number // segment_length, min_partner_expiry // segment_length
+        return EventTime(number, number, min_partner_expiry, real, "", segment, oldest)
 
     def _by_time(self, real: int, wall: int, *, has_timestamp: bool) -> EventTime:
         length = self.length.value or 0
@@ -231,20 +228,11 @@ class FlowClock:
         else:
             clock = max(clock, time)
         self.clock = clock
-        segment_length = self.length.segment_length
-        min_partner_expiry = clock - length
+        segment_length, min_partner_expiry = self.length.segment_length, clock - length
         if self.pending is not None and self._pending_leaves < min_partner_expiry:
             self.pending = None
-        return EventTime(
-            time,
-            expiry,
-            min_partner_expiry,
-            real,
-            flag,
-            clock // segment_length,
-            min_partner_expiry // segment_length,
-            confirms,
-        )
+        segment, oldest = clock // segment_length, min_partner_expiry // segment_length
+        return EventTime(time, expiry, min_partner_expiry, real, flag, segment, oldest, confirms)
 
     def next_event_time(self) -> EventTime:
         """Return the event time of a document that would arrive now, by the clock of the flow."""
@@ -278,8 +266,6 @@ class FlowClock:
         self._arrival, self._count = state["arrival"], state["count"]
 
 
-Floats = npt.NDArray[np.float64]
-
 #: The number of documents after which the first epoch is rebuilt: the slots of its tables.
 _STAGES = {0: 1 << 16, 256: 1 << 20, 4096: 1 << 22}
 _LAST_STAGE = max(_STAGES)
@@ -293,17 +279,9 @@ _REBUILD_RATE, _DOCUMENTS_AT_A_TIME = 8, 256
 
 
 class Arrivals(NamedTuple):
-    """Documents in order of arrival, all within one segment.
+    """Documents in order of arrival, all within one segment; columns as in ``EventTime``, and serial numbers.
 
-    Attributes
-    ----------
-    block : Block
-        Their features, and the digests of their texts.
-    times, expiries, least_expiries, serials : int64[n]
-        The time of each document, the time from which its expiry counts, the least such time of its partners, and its
-        serial number.
-    entry_modes : int8[n]
-        0: never insert; 1: insert if nothing matches; 2: always insert.
+    entry_modes: int8[n], 0: never insert; 1: insert if nothing matches; 2: always insert.
     """
 
     block: Block
@@ -315,31 +293,16 @@ class Arrivals(NamedTuple):
 
     def between(self, heads: Integers, begin: int, end: int) -> Arrivals:
         """Return the documents [begin, end); ``heads`` are the offsets of their features."""
-        part = slice(begin, end)
         block = slice_block(self.block, heads, begin, end)
-        return Arrivals(
-            block,
-            self.times[part],
-            self.expiries[part],
-            self.least_expiries[part],
-            self.serials[part],
-            self.entry_modes[part],
-        )
+        return Arrivals._make([block, *(column[begin:end] for column in self[1:])])
 
 
 def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
     """Return the documents [begin, end) of a block; ``heads`` are the offsets of their features."""
     if end - begin == len(block.sizes):
         return block
-    part = slice(begin, end)
-    return Block(
-        block.features[heads[begin] : heads[end]],
-        block.sizes[part],
-        block.set_digests[part],
-        block.text_digests[part],
-        block.text_bytes[part],
-        block.weights,
-    )
+    features = block.features[heads[begin] : heads[end]]
+    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights])
 
 
 class BestMatches(NamedTuple):
@@ -383,7 +346,6 @@ class Window:
 
     @property
     def _all_epochs(self) -> list[Epoch]:
-        """The epochs, with the one under construction."""
         next_epoch = self._builder and self._builder.epoch
         return [*self._epochs, next_epoch] if next_epoch else self._epochs
 
@@ -407,14 +369,22 @@ class Window:
     def match_and_insert(self, arrivals: Arrivals, *, searches: bool = True) -> BestMatches:
         """Find the best match of each document among earlier ones, if ``searches``; insert documents by their modes."""
         count = len(arrivals.serials)
-        best, scores = np.empty((count, 6), np.int64), np.empty(count)
-        best.fill(-1)
-        scores.fill(-1.0)
+        best, scores = np.full((count, 6), -1), np.full(count, -1.0)
         heads = row_heads(arrivals.block.sizes)
         for begin in range(0, count, _DOCUMENTS_AT_A_TIME):
             end = min(begin + _DOCUMENTS_AT_A_TIME, count)
             self._renew(end - begin)
-            self._match_and_insert(arrivals, heads, begin, end, searches, best, scores)
+            part, part_heads = arrivals, heads
+            if end - begin < count:
+                part, part_heads = arrivals.between(heads, begin, end), heads[begin : end + 1] - heads[begin]
+            for epoch in self._epochs:
+                modes = part.entry_modes
+                if epoch is not self._epochs[-1]:
+                    if not (searches and epoch.document_count):
+                        continue
+                    modes = np.zeros_like(modes)
+                documents = self._window_documents(part, part_heads, epoch)
+                epoch.match_and_insert(documents, searches, modes, best[begin:end], scores[begin:end], self._length)
         return BestMatches(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
     def all_matches(self, arrivals: Arrivals) -> tuple[Integers, WindowMatches, Floats]:
@@ -423,45 +393,30 @@ class Window:
         Returns the place of each match's document, ascending; the matches; and their similarities, the most similar
         first, ties in order of arrival.
         """
-        count, heads = len(arrivals.serials), row_heads(arrivals.block.sizes)
+        heads = row_heads(arrivals.block.sizes)
         found = [
-            epoch.matches(self._window_documents(arrivals, heads, epoch), 0, count, self._length)
+            epoch.matches(self._window_documents(arrivals, heads, epoch), self._length)
             for epoch in self._epochs
             if epoch.document_count
         ]
-        serials, counts, digests = _concatenate([matched for _, matched, _ in found])
-        scores = self._similarities(counts)
-        place = np.concatenate([np.empty(0, np.int64), *(places for places, _, _ in found)])
-        order = np.lexsort((serials, -scores, place))
-        return place[order], WindowMatches(serials[order], counts[order], digests[order]), scores[order]
+        places = np.concatenate([np.empty(0, np.int64), *(places for places, _, _ in found)])
+        return self._sort([matched for _, matched, _ in found], places)
 
     def nearest(self, block: Block, event_time: EventTime) -> tuple[WindowMatches, Floats]:
         """Return all partners in time that share a feature with a document, the most similar first."""
-        if not len(block.features):
-            return self._sort_by_similarity([])
-        if self._kind == FINGERPRINTS:
-            found = []
-            for epoch in self._epochs:
-                serials, values = epoch.values(event_time.time, event_time.min_partner_expiry, self._length)
-                differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
-                counts = np.full((len(serials), 3), 64)
-                counts[:, 0] -= differing
-                found.append(WindowMatches(serials, counts, np.zeros((len(serials), 2), np.int64)))
-            return self._sort_by_similarity(found)
+        found, bounds = list[WindowMatches](), (event_time.time, event_time.min_partner_expiry, self._length)
         zero = np.zeros(1, np.int64)
         arrivals = Arrivals(block, zero, zero, zero, zero, np.zeros(1, np.int8))
-        return self._sort_by_similarity(
-            [
-                epoch.overlaps(
-                    self._window_documents(arrivals, row_heads(block.sizes), epoch),
-                    event_time.time,
-                    event_time.min_partner_expiry,
-                    self._length,
-                )
-                for epoch in self._epochs
-                if epoch.document_count
-            ]
-        )
+        for epoch in self._epochs if len(block.features) else ():
+            if self._kind == FINGERPRINTS:
+                serials, values = epoch.values(*bounds)
+                counts = np.full((len(serials), 3), 64)
+                counts[:, 0] -= np.bitwise_count(values ^ block.features[0]).astype(np.int64)
+                found.append(WindowMatches(serials, counts, np.zeros((len(serials), 2), np.int64)))
+            elif epoch.document_count:
+                documents = self._window_documents(arrivals, row_heads(block.sizes), epoch)
+                found.append(epoch.overlaps(documents, *bounds))
+        return self._sort(found)[1:]
 
     def remove(self, serial: int) -> None:
         """Remove a document."""
@@ -482,22 +437,6 @@ class Window:
         if key is not None and (not newest.segments or newest.segments[-1].key < key):
             # The segment was still empty, so the one after it took its place.
             newest.begin_segment(key)
-
-    def _match_and_insert(
-        self, arrivals: Arrivals, heads: Integers, begin: int, end: int, searches: bool, best: Integers, scores: Floats
-    ) -> None:
-        if end - begin < len(arrivals.serials):
-            part = slice(begin, end)
-            arrivals = arrivals.between(heads, begin, end)
-            heads, best, scores = heads[begin : end + 1] - heads[begin], best[part], scores[part]
-        for epoch in self._epochs:
-            modes = arrivals.entry_modes
-            if epoch is not self._epochs[-1]:
-                if not (searches and epoch.document_count):
-                    continue
-                modes = np.zeros_like(modes)
-            documents = self._window_documents(arrivals, heads, epoch)
-            epoch.match_and_insert(documents, searches, modes, best, scores, self._length)
 
     def _window_documents(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block
@@ -532,16 +471,13 @@ class Window:
             self._epochs[-1] = self._builder.epoch
             self._builder = None
 
-    def _sort_by_similarity(self, found: list[WindowMatches]) -> tuple[WindowMatches, Floats]:
-        serials, counts, digests = _concatenate(found)
-        scores = self._similarities(counts)
-        order = np.lexsort((serials, -scores))
-        return WindowMatches(serials[order], counts[order], digests[order]), scores[order]
-
-    def _similarities(self, counts: Integers) -> Floats:
-        return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
-
-
-def _concatenate(found: list[WindowMatches]) -> WindowMatches:
-    empty = WindowMatches(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
-    return WindowMatches(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
+    def _sort(
+        self, found: list[WindowMatches], places: Integers | None = None
+    ) -> tuple[Integers, WindowMatches, Floats]:
+        """Return places, matches and similarities: by place if given, then the most similar first, then by serial."""
+        empty = WindowMatches(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
+        serials, counts, digests = (np.concatenate(columns) for columns in zip(empty, *found, strict=True))
+        scores = similarities(self._measure, counts)
+        places = np.zeros(len(serials), np.int64) if places is None else places
+        order = np.lexsort((serials, -scores, places))
+        return places[order], WindowMatches(serials[order], counts[order], digests[order]), scores[order]

@@ -16,46 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels import Bools, Bytes, Integers, Words
+from neardup.kernels import window as kw
 from neardup.kernels.bits import CHUNK_BITS
 from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_values, table_size
-from neardup.kernels.window import (
-    BUCKET_WORDS,
-    BY_PREFIX,
-    COPY_LIMIT,
-    CURSOR,
-    DIGEST,
-    DIGIT_BITS,
-    DONE,
-    END,
-    EXPIRY,
-    FIRST,
-    MAX_SIGNATURES,
-    MERGE_LIMIT,
-    NEEDS_BUCKETS,
-    NEEDS_MEMORY,
-    NEXT,
-    OLDEST,
-    REQUESTED,
-    SEGMENT,
-    SERIAL,
-    SIGNATURES,
-    SIZE,
-    TAG_BITS,
-    TAG_SHIFT,
-    TIME,
-    WindowBuffers,
-    WindowDocuments,
-    WindowIndex,
-    count_features,
-    double_buckets,
-    list_all_matches,
-    match_and_insert,
-    order_features,
-    overlaps_with_records,
-    read_features,
-    required_hits,
-)
 from neardup.recipe.measures import Rule
 
 #: Larger than any difference of times.
@@ -75,7 +40,7 @@ class Chunks:
     """
 
     def __init__(self) -> None:
-        self.bases: npt.NDArray[np.uint64] = np.zeros(_MAX_CHUNKS, np.uint64)
+        self.bases: Words = np.zeros(_MAX_CHUNKS, np.uint64)
         self._next = 1
         self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
         #: Chunks for the next segment: pages that were used before need no page faults.
@@ -123,9 +88,6 @@ def map_memory(size: int, large_pages: bool) -> npt.NDArray[Any]:
     return np.frombuffer(pages, np.uint8)
 
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-
 _MAX_RANKS = 1 << 21
 _MIN_SLOTS = 1 << 10
 _COUNTED_AT_ONCE = 1 << 14
@@ -150,8 +112,8 @@ class Vocabulary(NamedTuple):
         """Return the features of documents in this order, and the number of unknown ones of each document."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        digits = np.empty((2, 1 << DIGIT_BITS), np.int64)
-        order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
+        digits = np.empty((2, 1 << kw.DIGIT_BITS), np.int64)
+        kw.order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
         return order, raws
 
 
@@ -165,18 +127,16 @@ class FeatureCounts:
     """The counts of the features of a sample."""
 
     def __init__(self) -> None:
-        self.total = 0  #: features so far, each as often as it occurs
         self._distinct = 0
         self._keys, self._counts = np.zeros(_MIN_SLOTS, np.uint64), np.zeros(_MIN_SLOTS, np.uint32)
 
     def add(self, features: Words) -> None:
         """Count the features of further documents."""
-        self.total += len(features)
         for begin in range(0, len(features), _COUNTED_AT_ONCE):
             part = features[begin : begin + _COUNTED_AT_ONCE]
             if 2 * (self._distinct + len(part)) > len(self._keys):
                 self._make_room(self._distinct + len(part))
-            self._distinct += count_features(part, self._keys, self._counts)
+            self._distinct += kw.count_features(part, self._keys, self._counts)
 
     def _make_room(self, distinct: int) -> None:
         occupied = np.flatnonzero(self._counts)
@@ -195,13 +155,6 @@ class FeatureCounts:
         table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
         insert_values(words, np.arange(len(words)), table, ranks)
         return Vocabulary(table, ranks, words)
-
-
-def vocabulary_of(features: Words) -> Vocabulary:
-    """Return the features that occur more than once in a sample of documents, rare first."""
-    counts = FeatureCounts()
-    counts.add(features)
-    return counts.vocabulary()
 
 
 #: The minimum size of sets that are indexed by signatures; it begins a size class. Below it, single features take less
@@ -225,7 +178,7 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
     rows: list[list[int]] = []
     for size_class in range(int(np.searchsorted(classes, _MIN_SIGNATURE_SIZE)), len(classes) - 1, _CLASSES_PER_ROW):
         min_size = int(classes[size_class])
-        bits, hits = max(min_size.bit_length() - 2, 0), int(required_hits(classes, size_class))
+        bits, hits = max(min_size.bit_length() - 2, 0), int(kw.required_hits(classes, size_class))
         if required_overlap(rule, smallest_partner(rule, min_size), min_size) < (1 << bits) + hits:
             rows.clear()
         else:
@@ -233,34 +186,24 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
-def random_salt() -> np.uint64:
-    """Return a secret odd number: it determines which features share a cell, and changes no result."""
-    return np.uint64(secrets.randbits(64) | 1)
-
-
-def empty_buckets() -> npt.NDArray[np.uint32]:
-    """Return the bucket table of an index without signatures."""
-    return np.zeros(BUCKET_WORDS, np.uint32)
-
-
-def double_table(lists: WindowIndex, first: int) -> WindowIndex:
+def double_table(lists: kw.WindowIndex, first: int) -> kw.WindowIndex:
     """Return lists with twice as many buckets, or with ``first`` buckets if they had none."""
-    buckets = len(lists.buckets) // BUCKET_WORDS
+    buckets = len(lists.buckets) // kw.BUCKET_WORDS
     if buckets == 1:
-        lists.counters[TAG_SHIFT] = first.bit_length() - 1
+        lists.counters[kw.TAG_SHIFT] = first.bit_length() - 1
         return lists._replace(buckets=_table(first))
     table = _table(2 * buckets)
-    double_buckets(buckets.bit_length() - 1 - int(lists.counters[TAG_SHIFT]), lists, table)
+    kw.double_buckets(buckets.bit_length() - 1 - int(lists.counters[kw.TAG_SHIFT]), lists, table)
     return lists._replace(buckets=table)
 
 
-def set_growth_limit(lists: WindowIndex, dropped: int) -> None:
+def set_growth_limit(lists: kw.WindowIndex, dropped: int) -> None:
     """Set the number of signatures, ``dropped`` ones included, after which the table grows."""
-    buckets = len(lists.buckets) // BUCKET_WORDS
+    buckets = len(lists.buckets) // kw.BUCKET_WORDS
     limit = dropped + _ENTRIES_PER_BUCKET * buckets if buckets > 1 else 0
-    if buckets > 1 and buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
+    if buckets > 1 and buckets >> int(lists.counters[kw.TAG_SHIFT]) == 1 << kw.TAG_BITS:
         limit = _NO_LIMIT
-    lists.counters[MAX_SIGNATURES] = limit
+    lists.counters[kw.MAX_SIGNATURES] = limit
 
 
 def initial_bucket_count(slots: int, signatures: int) -> int:
@@ -270,7 +213,7 @@ def initial_bucket_count(slots: int, signatures: int) -> int:
 
 
 def _table(buckets: int) -> npt.NDArray[np.uint32]:
-    table: npt.NDArray[np.uint32] = map_memory(4 * BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
+    table: npt.NDArray[np.uint32] = map_memory(4 * kw.BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
     return table
 
 
@@ -308,32 +251,17 @@ class WindowMatches(NamedTuple):
 class QueryScratch(NamedTuple):
     """The buffers of a thread that searches an epoch: zeros like ``WindowIndex.hits``, and the kernels' own."""
 
-    hits: npt.NDArray[np.uint8]
-    buffers: WindowBuffers
+    hits: Bytes
+    buffers: kw.WindowBuffers
 
 
 class Epoch:
     """An inverted index of documents, in segments that are dropped whole.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The order of features.
-    rule : Rule
-        The measure and its threshold, in the integers of the kernels.
-    kind : int
-        The kind of the index (``kernels.window``).
-    slots : int
-        The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance collisions rarer.
-    signatures : int
-        The expected number of signatures of large sets. Raising it makes their first table longer.
-    salt : uint64, optional
-        An odd number that determines which features share a cell; random by default.
-
-    Attributes
-    ----------
-    inserted_count : int
-        The number of documents ever inserted.
+    kind: as in ``kernels.window``. slots: the size of the table of lists, a power of two; raising it costs 8 bytes each
+    and makes chance collisions rarer. signatures: the expected number of those of large sets, whose first table it
+    sizes. salt: a secret odd number that determines which features share a cell, and changes no result; random by
+    default.
     """
 
     def __init__(
@@ -349,12 +277,12 @@ class Epoch:
         self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
         counters = np.zeros(13, np.int64)
-        counters[CURSOR], counters[END] = self._chunks.extend(1)
-        counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
+        counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(1)
+        counters[kw.SEGMENT] = counters[kw.OLDEST] = counters[kw.CURSOR]
         self._records = _new_records(_RINGS * _FIRST_RECORDS)
         hits = np.zeros(_FIRST_RECORDS, np.uint8)
-        plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
-        self._lists = WindowIndex(
+        plan = plan_of(rule, _CLASSES) if kind == kw.BY_PREFIX else np.empty((0, 4), np.int64)
+        self._lists = kw.WindowIndex(
             self._chunks.bases,
             np.zeros(slots, np.uint64),
             self._records[:_FIRST_RECORDS],
@@ -362,8 +290,8 @@ class Epoch:
             counters,
             _CLASSES,
             plan,
-            random_salt() if salt is None else salt,
-            empty_buckets(),
+            np.uint64(secrets.randbits(64) | 1) if salt is None else salt,
+            np.zeros(kw.BUCKET_WORDS, np.uint32),
         )
         self._first_buckets = initial_bucket_count(slots, signatures)
         self._buffers = self._new_buffers()
@@ -371,12 +299,12 @@ class Epoch:
     @property
     def inserted_count(self) -> int:
         """The number of documents ever inserted."""
-        return int(self._lists.counters[NEXT])
+        return int(self._lists.counters[kw.NEXT])
 
     @property
     def first(self) -> int:
         """The number of the oldest present document."""
-        return int(self._lists.counters[FIRST])
+        return int(self._lists.counters[kw.FIRST])
 
     @property
     def document_count(self) -> int:
@@ -386,7 +314,7 @@ class Epoch:
     @property
     def signatures(self) -> int:
         """The number of signatures of present documents."""
-        return int(self._lists.counters[SIGNATURES]) - self._dropped_signatures
+        return int(self._lists.counters[kw.SIGNATURES]) - self._dropped_signatures
 
     @property
     def bytes(self) -> int:
@@ -394,23 +322,25 @@ class Epoch:
         counters, lists = self._lists.counters, self._lists
         tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
-        return self._chunks.used_bytes(int(counters[CURSOR])) + tables
+        return self._chunks.used_bytes(int(counters[kw.CURSOR])) + tables
 
     def begin_segment(self, key: int) -> None:
         """Begin a segment, with memory of its own."""
         counters = self._lists.counters
-        if self.segments and counters[CURSOR] == counters[SEGMENT]:
+        if self.segments and counters[kw.CURSOR] == counters[kw.SEGMENT]:
             self.segments.pop()
         else:
-            busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
-            counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
-        counters[SEGMENT] = counters[CURSOR]
-        counters[COPY_LIMIT], counters[MERGE_LIMIT] = next(
+            busy = int(counters[kw.CURSOR] - counters[kw.SEGMENT]) > CHUNK
+            counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(1, int(counters[kw.CURSOR]), large_pages=busy)
+        counters[kw.SEGMENT] = counters[kw.CURSOR]
+        counters[kw.COPY_LIMIT], counters[kw.MERGE_LIMIT] = next(
             copies for limit, *copies in _COPIES if self.document_count < limit
         )
         if not self.segments:
-            counters[OLDEST] = counters[SEGMENT]
-        self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
+            counters[kw.OLDEST] = counters[kw.SEGMENT]
+        self.segments.append(
+            Segment(key, int(counters[kw.NEXT]), int(counters[kw.SEGMENT]), int(counters[kw.SIGNATURES]))
+        )
 
     def drop_segments(self, oldest: int, *, drops_last: bool) -> Integers:
         """Drop the segments with a key below ``oldest``; return the serials of their documents.
@@ -418,14 +348,14 @@ class Epoch:
         The last segment is dropped only if ``drops_last``: then no more documents arrive here.
         """
         counters = self._lists.counters
-        first = int(counters[FIRST])
+        first = int(counters[kw.FIRST])
         while len(self.segments) > (0 if drops_last else 1) and self.segments[0].key < oldest:
             self.segments.popleft()
-        end = self.segments[0].document if self.segments else int(counters[NEXT])
+        end = self.segments[0].document if self.segments else int(counters[kw.NEXT])
         records = self._rows(first, end)
-        dropped: Integers = records[records[:, SIZE] > 0, SERIAL]
+        dropped: Integers = records[records[:, kw.SIZE] > 0, kw.SERIAL]
         if self.segments and end > first:
-            counters[FIRST], counters[OLDEST] = end, self.segments[0].address
+            counters[kw.FIRST], counters[kw.OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
             set_growth_limit(self._lists, self._dropped_signatures)
         return dropped
@@ -435,7 +365,7 @@ class Epoch:
         while self.segments and (key is None or self.segments[-1].key > key):
             self.segments.pop()
         if self.segments:
-            self._lists.counters[SEGMENT] = self.segments[-1].address
+            self._lists.counters[kw.SEGMENT] = self.segments[-1].address
 
     def documents(
         self,
@@ -443,14 +373,14 @@ class Epoch:
         heads: Integers,
         keys: Words,
         columns: tuple[Integers, Integers, Integers, Integers, Integers],
-    ) -> WindowDocuments:
+    ) -> kw.WindowDocuments:
         """Return documents for the kernels; columns: times, expiries, least expiries, serials, digests."""
         arranged, raws = self.vocabulary.arrange(features, heads)
-        return WindowDocuments(features, arranged, heads, raws, keys, *columns)
+        return kw.WindowDocuments(features, arranged, heads, raws, keys, *columns)
 
     def match_and_insert(
         self,
-        documents: WindowDocuments,
+        documents: kw.WindowDocuments,
         searches: bool,
         entry_modes: npt.NDArray[np.int8],
         best: Integers,
@@ -460,45 +390,36 @@ class Epoch:
         """Match and insert documents in order; see ``kernels.window.match_and_insert``."""
         at = 0
         while True:
-            at, status = match_and_insert(
-                at,
-                documents,
-                self.rule,
-                window,
-                self._lists,
-                self._buffers,
-                self.kind,
-                searches,
-                entry_modes,
-                best,
-                scores,
+            index, buffers, kind = self._lists, self._buffers, self.kind
+            at, status = kw.match_and_insert(
+                at, documents, self.rule, window, index, buffers, kind, searches, entry_modes, best, scores
             )
-            if status == DONE:
+            if status == kw.DONE:
                 return
-            if status == NEEDS_MEMORY:
+            if status == kw.NEEDS_MEMORY:
                 counters = self._lists.counters
-                size, cursor = int(counters[REQUESTED]), int(counters[CURSOR])
-                counters[CURSOR], counters[END] = self._chunks.extend(size, cursor, large_pages=True)
-            elif status == NEEDS_BUCKETS:
+                size, cursor = int(counters[kw.REQUESTED]), int(counters[kw.CURSOR])
+                counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(size, cursor, large_pages=True)
+            elif status == kw.NEEDS_BUCKETS:
                 self._lists = double_table(self._lists, self._first_buckets)
                 set_growth_limit(self._lists, self._dropped_signatures)
             else:
                 self._grow()
 
     def matches(
-        self, documents: WindowDocuments, begin: int, end: int, window: int, scratch: QueryScratch | None = None
+        self, documents: kw.WindowDocuments, window: int, scratch: QueryScratch | None = None
     ) -> tuple[Integers, WindowMatches, int]:
-        """Return the matches of the documents [begin, end): places, ascending; matches; the number compared.
+        """Return the matches of documents: places, ascending; matches; the number compared.
 
         Each of several threads needs its own scratch.
         """
         hits, buffers = scratch or (self._lists.hits, self._buffers)
         lists = self._lists._replace(hits=hits)
         query_places, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
-        compared = 0
+        begin, end, compared = 0, len(documents.serials), 0
         while begin < end:
             places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-            begin, count, comparisons = list_all_matches(
+            begin, count, comparisons = kw.list_all_matches(
                 begin, end, documents, self.rule, window, lists, buffers, self.kind, places, out
             )
             compared += comparisons
@@ -509,47 +430,43 @@ class Epoch:
         records = lists.records[rows[:, 0]]
         return (
             np.concatenate(query_places),
-            WindowMatches(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]),
+            WindowMatches(records[:, kw.SERIAL], rows[:, 1:], records[:, kw.DIGEST :]),
             compared,
         )
 
-    def overlaps(self, documents: WindowDocuments, time: int, least_expiry: int, window: int) -> WindowMatches:
+    def overlaps(self, documents: kw.WindowDocuments, time: int, least_expiry: int, window: int) -> WindowMatches:
         """Return the partners in time that share a feature with the first document, with their overlaps."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
-        overlaps_with_records(documents, self._lists, self._buffers.flags, out)
+        kw.overlaps_with_records(documents, self._lists, self._buffers.flags, out)
         rows = np.flatnonzero((out[:, 0] > 0) & _are_partners(records, time, least_expiry, window))
-        return WindowMatches(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
+        return WindowMatches(records[rows, kw.SERIAL], out[rows], records[rows, kw.DIGEST :])
 
     def values(self, time: int, least_expiry: int, window: int) -> tuple[Integers, Words]:
         """Return the serials and the fingerprints of all partners in time."""
-        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
-        features, _, records = self.read(first, last)
+        features, _, records = self.read(self.first, self.inserted_count)
         alive = _are_partners(records, time, least_expiry, window)
-        return records[alive, SERIAL], features[alive]
+        return records[alive, kw.SERIAL], features[alive]
 
-    def remove(self, serial: int) -> bool:
-        """Remove a document; return whether it was present."""
-        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
-        rows = np.arange(first, last) & (len(self._lists.records) - 1)
-        found = rows[(self._lists.records[rows, SERIAL] == serial) & (self._lists.records[rows, SIZE] > 0)]
-        self._lists.records[found, SIZE] = 0
-        return bool(len(found))
+    def remove(self, serial: int) -> None:
+        """Remove a document, if it is present."""
+        rows = np.arange(self.first, self.inserted_count) & (len(self._lists.records) - 1)
+        self._lists.records[rows[self._lists.records[rows, kw.SERIAL] == serial], kw.SIZE] = 0
 
     def remove_from(self, serial: int) -> None:
         """Remove the documents from ``serial`` on."""
-        self._lists.records[self._lists.records[:, SERIAL] >= serial, SIZE] = 0
+        self._lists.records[self._lists.records[:, kw.SERIAL] >= serial, kw.SIZE] = 0
 
     def read(self, first: int, last: int) -> tuple[Words, Integers, Integers]:
         """Return the features of the present documents of [first, last), their offsets, and the documents' records."""
         heads = np.empty(last - first + 1, np.int64)
         words = self.vocabulary.features
-        read_features(first, last, self._lists, words, heads, np.empty(0, np.uint64))
+        kw.read_features(first, last, self._lists, words, heads, np.empty(0, np.uint64))
         features = np.empty(int(heads[-1]), np.uint64)
         if len(features):
-            read_features(first, last, self._lists, words, heads, features)
+            kw.read_features(first, last, self._lists, words, heads, features)
         records = self._rows(first, last)
-        present = np.append(records[:, SIZE] > 0, True)
+        present = np.append(records[:, kw.SIZE] > 0, True)
         return features, heads[present], records[present[:-1]]
 
     def pages(self) -> Iterator[Words]:
@@ -560,7 +477,7 @@ class Epoch:
 
     def sizes(self, first: int, last: int) -> Integers:
         """Return the feature counts of the documents [first, last), 0 for a removed one."""
-        return self._rows(first, last)[:, SIZE]
+        return self._rows(first, last)[:, kw.SIZE]
 
     @property
     def _dropped_signatures(self) -> int:
@@ -574,9 +491,9 @@ class Epoch:
         """Return the buffers for a thread that searches beside others; valid until documents are inserted."""
         return QueryScratch(np.zeros_like(self._lists.hits), self._new_buffers())
 
-    def _new_buffers(self) -> WindowBuffers:
+    def _new_buffers(self) -> kw.WindowBuffers:
         classes = len(_CLASSES)
-        return WindowBuffers(
+        return kw.WindowBuffers(
             np.empty(len(self._lists.records), np.int64),
             np.empty((classes, 2), np.int64),
             np.empty(32 * classes, np.int64),
@@ -604,8 +521,8 @@ def _new_records(records: int) -> Integers:
     return ring
 
 
-def _are_partners(records: Integers, time: int, least_expiry: int, window: int) -> npt.NDArray[np.bool_]:
-    alive: npt.NDArray[np.bool_] = (records[:, EXPIRY] >= least_expiry) & (np.abs(records[:, TIME] - time) <= window)
+def _are_partners(records: Integers, time: int, least_expiry: int, window: int) -> Bools:
+    alive: Bools = (records[:, kw.EXPIRY] >= least_expiry) & (np.abs(records[:, kw.TIME] - time) <= window)
     return alive
 
 
@@ -620,25 +537,9 @@ class EpochBuilder:
 
     Meanwhile the old epoch is searched and receives new documents. They are copied last; then both epochs are equal.
 
-    Parameters
-    ----------
-    old : Epoch
-        The epoch to renew.
-    make : callable
-        Makes an empty epoch, given the order of features and the number of signatures in the old one.
-    keys : callable
-        Returns the keys of documents, given features and sizes.
-    sample : int
-        The number of latest documents from which the order is computed.
-    copies : bool
-        Whether documents are copied; otherwise the new epoch only has the order.
-
-    Attributes
-    ----------
-    epoch : Epoch or None
-        The new epoch, once its order is computed.
-    is_complete : bool
-        Whether it is complete.
+    make: makes an empty epoch, given the order of features and the number of signatures in the old one. keys: returns
+    the keys of documents, given features and sizes. sample: from how many of the latest documents the order is
+    computed. copies: otherwise the new epoch only has the order. epoch: None until its order is computed.
     """
 
     def __init__(
@@ -712,8 +613,8 @@ class EpochBuilder:
         features, heads, records = self._old.read(begin, end)
         sizes = np.diff(heads)
         # Contiguous, like those of arrivals: the kernel is compiled separately for each memory layout.
-        times, expiries, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
-        columns = (times, expiries, expiries, serials, records[:, DIGEST:].copy())
+        times, expiries, serials = records[:, [kw.TIME, kw.EXPIRY, kw.SERIAL]].T.copy()
+        columns = (times, expiries, expiries, serials, records[:, kw.DIGEST :].copy())
         documents = epoch.documents(features, heads, self._keys(features, sizes), columns)
         always = np.full(len(sizes), 2, np.int8)
         epoch.match_and_insert(documents, False, always, np.empty((0, 6), np.int64), np.empty(0), ENDLESS)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl
 
@@ -24,37 +24,18 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.pipeline.pipeline import run
-from neardup.service.bodies import (
-    DocumentAnswer,
-    DocumentBody,
-    DocumentsAnswer,
-    DocumentsBody,
-    DocumentText,
-    ExplainBody,
-    IndexAnswer,
-    IndexBody,
-    InfoAnswer,
-    ItemAnswer,
-    PairsAnswer,
-    PairsBody,
-    ProblemAnswer,
-    QueryAnswer,
-    QueryBody,
-    ReleaseBody,
-    Side,
-    StoppedAnswer,
-)
-from neardup.service.guard import Guard, Limits, Problem, Tokens
+from neardup.service import bodies
+from neardup.service.guard import Guard, Limits, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
-from neardup.service.refusals import request_error_message, unknown_parameter_message
-from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
+from neardup.service.refusals import Problem, request_error_message, unknown_parameter_message
+from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, is_loopback, listening_sockets
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
 from neardup.stream.window_step import Record
@@ -101,8 +82,7 @@ def _json_response(content: Any, status: int = 200) -> Response:
     return Response(_encode_json(content), status, media_type="application/json")
 
 
-def verdict_dict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
-    """Return a verdict in the form of the answers."""
+def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
     fields = verdict.as_dict()
     del fields["id"]
     if not evidence:
@@ -111,7 +91,7 @@ def verdict_dict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
     return fields
 
 
-def _document(name: str, body: DocumentText) -> Document:
+def _document(name: str, body: bodies.DocumentText) -> Document:
     return Document(name, body.text, body.timestamp, title=body.title)
 
 
@@ -143,7 +123,7 @@ class Calls:
         self._indexes, self._metrics, self._limits = indexes, metrics, limits
         self._writer, self._checker = writer, checker
 
-    def _check_batch(self, documents: Sequence[DocumentBody]) -> None:
+    def _check_batch(self, documents: Sequence[bodies.DocumentBody]) -> None:
         if len(documents) > self._limits.max_batch:
             raise Problem(
                 413, f"The batch has {len(documents):,} documents; send up to {self._limits.max_batch:,} at a time"
@@ -153,7 +133,7 @@ class Calls:
         self,
         request: Request,
         name: str,
-        body: DocumentsBody,
+        body: bodies.DocumentsBody,
         mode: Annotated[
             Literal["enter", "check"], Query(description="check: return the verdicts without entering anything.")
         ] = "enter",
@@ -196,10 +176,10 @@ class Calls:
         """Return a document and its verdict."""
         named = self._indexes.get(name)
         verdict = named.verdict_of(id)
-        answer = {"id": id, "verdict": verdict_dict(verdict, evidence=evidence), "held": id in named.index}
+        answer = {"id": id, "verdict": _verdict(verdict, evidence=evidence), "held": id in named.index}
         return _json_response(answer | {"text": named.text_of(id)})
 
-    async def replace(self, name: str, id: str, body: DocumentText, evidence: _Evidence = False) -> Response:
+    async def replace(self, name: str, id: str, body: bodies.DocumentText, evidence: _Evidence = False) -> Response:
         """Replace the document with this id; the old one is forgotten, unless its text is the same."""
         named, document = self._indexes.get(name), _document(id, body)
 
@@ -219,10 +199,10 @@ class Calls:
         return Response(status_code=204)
 
     async def release(
-        self, name: str, id: str, body: ReleaseBody | None = None, evidence: _Evidence = False
+        self, name: str, id: str, body: bodies.ReleaseBody | None = None, evidence: _Evidence = False
     ) -> Response:
         """Release a stopped document: it is an original from now on, and its copies are stopped."""
-        named, body = self._indexes.get(name), body or ReleaseBody()
+        named, body = self._indexes.get(name), body or bodies.ReleaseBody()
         named.verdict_of(id)
         try:
             named.reader.stopped_document(id)
@@ -231,18 +211,16 @@ class Calls:
         document = id if body.text is None else Document(id, body.text, title=body.title)
         by = body.by
         verdict = await self._writer.run(lambda: named.index.release(document, by))
-        return _json_response(
-            {"id": id, "status": 200, "verdict": verdict_dict(verdict, evidence=evidence), "detail": ""}
-        )
+        return _json_response(_item(JudgedResult(verdict, 200), evidence=evidence) | {"detail": ""})
 
-    async def query(self, name: str, body: QueryBody) -> Response:
+    async def query(self, name: str, body: bodies.QueryBody) -> Response:
         """Return the documents in the window that a text matches, the most similar first; nothing is entered."""
         named, document = self._indexes.get(name), _document("query", body)
         # One query at a time, because many threads at the lock of the index would delay the writer.
         rows = await self._checker.run(lambda: named.index.query(document, body.k))
         return _json_response({"similar": [row._asdict() for row in rows]})
 
-    def _record(self, named: NamedIndex, side: Side) -> Record:
+    def _record(self, named: NamedIndex, side: bodies.Side) -> Record:
         if (side.text is None) == (side.id is None):
             raise Problem(422, "A side is a text or the id of a document: give one of the two")
         if side.id is None:
@@ -255,7 +233,7 @@ class Calls:
             raise Problem(404, "The text of this document is no longer kept; give the text itself", id=side.id)
         return record
 
-    def explain(self, body: ExplainBody) -> Response:
+    def explain(self, body: bodies.ExplainBody) -> Response:
         """Explain why two texts match or not: what they share, and what would change the verdict."""
         index = (named := self._indexes.get(body.index)).index
         left, right = (self._record(named, side) for side in (body.left, body.right))
@@ -267,7 +245,7 @@ class Calls:
         )
         return _json_response(explanation.as_dict())
 
-    def pairs(self, body: PairsBody) -> Response:
+    def pairs(self, body: bodies.PairsBody) -> Response:
         """Return the pairs of documents that match; nothing is entered."""
         self._check_batch(body.documents)
         index = self._indexes.get(body.index).index
@@ -308,7 +286,7 @@ class Calls:
             start = moment / 1e6
         reader = self._indexes.get(name).reader
         rows = list(islice(reader.stopped_documents(start, after=-1 if cursor is None else int(cursor)), limit))
-        items = [{"id": row.id, **verdict_dict(row.verdict, evidence=evidence)} for row in rows]
+        items = [{"id": row.id, **_verdict(row.verdict, evidence=evidence)} for row in rows]
         return _json_response({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
 
     def indexes(self) -> list[dict[str, Any]]:
@@ -319,18 +297,11 @@ class Calls:
         """Return the options and the counts of an index."""
         return _json_response(self._indexes.get(name).as_dict())
 
-    async def make_index(self, name: str, body: IndexBody) -> Response:
+    async def make_index(self, name: str, body: bodies.IndexBody) -> Response:
         """Make an index; documents of different indexes are never compared."""
         if body.recipe is not None and body.classifier is not None:
             raise Problem(422, "A recipe and a classifier both decide what matches; give one of the two")
-        options = IndexOptions(
-            recipe=body.recipe,
-            choices=MappingProxyType(body.choices),
-            classifier=body.classifier,
-            window=body.window,
-            window_by=body.window_by,
-            against=body.against,
-        )
+        options = IndexOptions(**dict(body))
         named, is_new = await self._writer.run(lambda: self._indexes.get_or_make(name, options))
         return _json_response(named.as_dict(), 201 if is_new else 200)
 
@@ -365,7 +336,7 @@ class Calls:
 
 
 def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
-    verdict = verdict_dict(result.verdict, evidence=evidence)
+    verdict = _verdict(result.verdict, evidence=evidence)
     item = {"id": result.verdict.id, "status": result.status, "verdict": verdict}
     if result.status == 409:
         way_out = "take another id, or replace that document with PUT (Client.replace in Python)"
@@ -373,10 +344,9 @@ def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
     return item
 
 
-def create_app(
+def _create_app(
     indexes: Indexes, writer: Worker, checker: Worker, *, tokens: Tokens, limits: Limits, hosts: Collection[str]
 ) -> ASGIApp:
-    """Return the application on indexes, with the workers that enter and check documents; ``hosts`` are its names."""
     api = _bare_api()
     metrics = Metrics(indexes, lambda: guard.waiting_count)
     calls = Calls(indexes, writer, checker, metrics, limits)
@@ -389,7 +359,6 @@ def create_app(
 
 
 def _bare_api() -> FastAPI:
-    """Return an application without calls."""
     api = FastAPI(
         title="neardup",
         version=__version__,
@@ -406,7 +375,7 @@ def _bare_api() -> FastAPI:
     def openapi() -> dict[str, Any]:
         schema = generate()
         if "ProblemAnswer" not in (schemas := schema["components"]["schemas"]):
-            schemas["ProblemAnswer"] = ProblemAnswer.model_json_schema()
+            schemas["ProblemAnswer"] = bodies.ProblemAnswer.model_json_schema()
         return schema
 
     api.openapi = openapi  # type: ignore[method-assign]
@@ -435,20 +404,20 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
 
     writes: dict[str, Any] = {"dependencies": [_NeedsWrite]}
     deletes = writes | {"status_code": 204}
-    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, creates=True)
+    add("POST", f"{index}/documents", calls.enter, bodies.DocumentsAnswer, 403, 404, 409, 422, creates=True)
     # The longer path first, because an id may contain slashes.
-    add("POST", f"{document}/release", calls.release, ItemAnswer, 403, 404, 409, 422, **writes)
-    add("GET", document, calls.document, DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, creates=True, **writes)
+    add("POST", f"{document}/release", calls.release, bodies.ItemAnswer, 403, 404, 409, 422, **writes)
+    add("GET", document, calls.document, bodies.DocumentAnswer, 404, 422)
+    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 422, creates=True, **writes)
     add("DELETE", document, calls.forget, None, 403, 404, 422, **deletes)
-    add("GET", f"{index}/stopped", calls.stopped, StoppedAnswer, 404, 422)
-    add("POST", f"{index}/query", calls.query, QueryAnswer, 404, 422)
-    add("GET", index, calls.index, IndexAnswer, 404, 422)
-    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, creates=True, **writes)
+    add("GET", f"{index}/stopped", calls.stopped, bodies.StoppedAnswer, 404, 422)
+    add("POST", f"{index}/query", calls.query, bodies.QueryAnswer, 404, 422)
+    add("GET", index, calls.index, bodies.IndexAnswer, 404, 422)
+    add("PUT", index, calls.make_index, bodies.IndexAnswer, 403, 409, 422, creates=True, **writes)
     add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, **deletes)
     add("POST", "/v1/explain", calls.explain, None, 404, 422)
-    add("POST", "/v1/pairs", calls.pairs, PairsAnswer, 404, 422)
-    add("GET", "/info", calls.info, InfoAnswer)
+    add("POST", "/v1/pairs", calls.pairs, bodies.PairsAnswer, 404, 422)
+    add("GET", "/info", calls.info, bodies.InfoAnswer)
     add("GET", "/readyz", calls.ready, None)
     add("GET", "/metrics", calls.metrics, None, response_class=Response)
     add("GET", "/healthz", calls.healthy, None)
@@ -493,10 +462,10 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 class _FastPath:
-    """An application that answers its most frequent call without FastAPI.
+    """An application that answers a valid request to enter or check documents without FastAPI.
 
-    The routes, dependencies and models of FastAPI take several times as long as a verdict. A valid request to enter or
-    check documents does not need them; any other goes on to FastAPI, which explains what is wrong with it.
+    Its routes and dependencies take several times as long as a verdict. Any other request goes on to FastAPI, which
+    explains what is wrong with it.
     """
 
     def __init__(self, api: FastAPI, calls: Calls) -> None:
@@ -511,7 +480,7 @@ class _FastPath:
             await self._api(scope, receive, send)
             return
         try:
-            body = DocumentsBody.model_validate_json(scope["body"])
+            body = bodies.DocumentsBody.model_validate_json(scope["body"])
         except ValidationError:
             await self._api(scope, receive, send)
             return
@@ -553,29 +522,10 @@ class Service:
 
     On leaving, it accepts no more requests, answers those that it accepted, and closes its stores in order.
 
-    Parameters
-    ----------
-    store : str
-        The store of the index ``main``.
-    options : IndexOptions
-        The options of ``main``.
-    host, port
-        The address; port 0 means any free port.
-    hosts : sequence of str
-        Further host names that it answers to, such as that of a proxy in front of it.
-    tokens : Tokens
-        The tokens of the callers; without any, everybody who can reach it may call.
-    limits : Limits
-        The limits on requests.
-    classifiers : str, optional
-        A folder of classifiers for further indexes.
-
-    Raises
-    ------
-    RecipeError
-        If other machines could reach it without a token, or it has no name.
-    NeardupError
-        If a store cannot be used, or the port is taken.
+    ``store`` and ``options`` are those of the index ``main``; port 0 means any free port; ``hosts`` are further names
+    that it answers to, such as that of a proxy in front of it; without ``tokens``, everybody who can reach it may call;
+    ``classifiers`` is a folder of classifiers for further indexes. Raises ``RecipeError`` if other machines could reach
+    it without a token, or it has no name, and ``NeardupError`` if a store cannot be used, or the port is taken.
     """
 
     def __init__(
@@ -605,20 +555,22 @@ class Service:
         names = {name.lower() for name in (*LOOPBACK_NAMES, *host_names, *hosts)}
         self._stack = ExitStack()
         with ExitStack() as stack:
-            # First of all: if the port is not available, no store is created.
-            sockets = stack.enter_context(bound_sockets(host, port))
+            # First: if the port is not available, no store is created.
+            sockets = listening_sockets(host, port)
+            for one in sockets:
+                stack.callback(one.close)
             self.indexes = Indexes(store, options, classifiers=classifiers)
             stack.callback(self.indexes.close)
             writer, checker = Worker(enter_documents), Worker(check_documents)
             stack.callback(writer.close)
             stack.callback(checker.close)
-            app = create_app(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
+            app = _create_app(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
             self._server = Server(app, host=host, sockets=sockets, grace=_GRACE_S)
             self._stack = stack.pop_all()
 
     @property
     def address(self) -> str:
-        """The address, as a URL."""
+        """Its URL."""
         return self._server.address
 
     @property

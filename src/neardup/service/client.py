@@ -29,8 +29,8 @@ class Client:
     """A client of ``neardup serve`` with the methods of ``Index``.
 
     Unlike an ``Index``, it returns the stored verdict if a document with the same id and text is added again, so a
-    failed request may simply be repeated. The client itself repeats requests that a busy service refuses, after the
-    time that the service names.
+    failed request may simply be repeated. It repeats requests that a busy service refuses, after the time that the
+    service names.
 
     Parameters
     ----------
@@ -124,12 +124,7 @@ class Client:
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
         """Return the documents in the window that a text matches, the most similar first; nothing is entered.
 
-        Parameters
-        ----------
-        document : Document or str
-            The text.
-        k : int, optional
-            Return the k nearest instead, whatever their similarity.
+        With ``k``, the k nearest are returned instead, whatever their similarity.
         """
         query = Document("query", document) if isinstance(document, str) else document
         answer = self._request_index("POST", "/query", _body(query) | ({} if k is None else {"k": k}))
@@ -143,12 +138,8 @@ class Client:
     def release(self, document: Document | str, by: str = "") -> Verdict:
         """Release a stopped document: it is an original from now on, and its copies are stopped.
 
-        Parameters
-        ----------
-        document : Document or str
-            Its id, or the whole document if the service no longer keeps its text.
-        by : str
-            The person who releases it.
+        ``document`` is its id, or the whole document if the service no longer keeps its text; ``by`` is the person who
+        releases it.
         """
         name = document if isinstance(document, str) else document.id
         content = {} if isinstance(document, str) else {"text": document.text, "title": document.title}
@@ -204,7 +195,7 @@ class Client:
         return self._request(method, self._index + path, body, **query)
 
     def _request(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
-        """Send a request, repeat it while the service is busy, and return the answer."""
+        """Send a request, again while the service is busy, and return the answer."""
         import httpx
 
         for attempt in range(_MAX_ATTEMPTS):
@@ -223,13 +214,11 @@ class Client:
 
 
 def _wait_s(reply: httpx.Response) -> float:
-    """Return the seconds after which a request may be sent again."""
     seconds = reply.headers.get("retry-after", "1")
     return min(float(seconds), 30.0) if seconds.isdecimal() else 1.0
 
 
 def _error(reply: httpx.Response) -> NeardupError:
-    """Return the exception for a refusal of the service."""
     try:
         detail = reply.json()["detail"]
     except (ValueError, KeyError, TypeError):

@@ -1,23 +1,21 @@
-"""Access and limits of the service, and its refusals as problem details (RFC 9457)."""
+"""Access to the service, its limits, and repeated answers."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.errors import InputError, quoted
+from neardup.service.refusals import Problem
 
 #: Seconds within which the body of a request must arrive.
 _BODY_TIMEOUT_S = 30.0
@@ -27,8 +25,6 @@ _MAX_TOTAL_BODIES, _MIN_LARGE_BODIES = 256 << 20, 4
 _MAX_ANSWERS, _MAX_ANSWER_BYTES = 10_000, 64 << 20
 #: The fewest characters of a token, and the most of a key.
 _MIN_TOKEN_LENGTH, _MAX_KEY_LENGTH = 16, 255
-#: Seconds after which a refused caller may try again.
-RETRY_AFTER_S = 1
 #: Query parameters in which callers send a token by mistake.
 _SECRET_PARAMETERS = {"token", "access_token", "api_key", "key"}
 _PUBLIC_PATHS = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
@@ -41,25 +37,6 @@ class Limits:
     max_body: int = 10_000_000  #: the most bytes of a request
     max_batch: int = 1000  #: the most documents of a request
     max_waiting: int = 200  #: the most requests at a time
-
-
-class Problem(Exception):
-    """A refusal: an HTTP status, a sentence (the value, the rule, the way out), and further members of the answer."""
-
-    def __init__(self, status: int, detail: str, **members: Any) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.members = status, detail, members
-
-    def response(self) -> Response:
-        """Return the answer."""
-        headers = {}
-        if self.status in (429, 503):
-            headers["retry-after"] = str(RETRY_AFTER_S)
-        if self.status == 401:
-            headers["www-authenticate"] = "Bearer"
-        fields = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
-        content = json.dumps(fields | {"detail": self.detail} | self.members, separators=(",", ":"))
-        return Response(content, self.status, headers, "application/problem+json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +94,15 @@ class Tokens:
 
 @dataclass(slots=True)
 class _StoredAnswer:
-    """The request under an ``Idempotency-Key``, as a digest, and its answer."""
-
-    digest: bytes
+    digest: bytes  #: of the request
     answer: asyncio.Future[list[Message]]
     size: int = 0
 
 
 class _AnswerCache:
-    """The answers to the last requests with an ``Idempotency-Key``.
+    """The answers to the last requests with an ``Idempotency-Key``, in memory.
 
-    They are in memory. After a restart the documents' own ids, which are on the disk, give the same answers.
+    After a restart the documents' own ids, which are on the disk, give the same answers.
     """
 
     def __init__(self) -> None:
@@ -135,10 +110,9 @@ class _AnswerCache:
         self._bytes = 0
 
     async def answer(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
-        """Answer a request through ``send``, or repeat the stored answer if it was asked before.
+        """Answer a request by ``run``, or repeat the stored answer; ``key`` is the caller's token and the key.
 
-        ``key``: the caller's token and the key; ``digest``: that of the request; ``run`` answers it through the
-        ``send`` that it gets. Raises ``Problem`` if another request came with that key.
+        Raises ``Problem`` if another request came with that key.
         """
         stored = self._stored.get(key)
         if stored is None:
@@ -202,7 +176,7 @@ class Guard:
             self._body_bytes -= len(body)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> str:
-        """Check the rights of a request, and return its token."""
+        """Check the origin and the rights of a request, and return its token."""
         path, method = scope["path"], scope["method"]
         query = scope["query_string"]
         if query and not _SECRET_PARAMETERS.isdisjoint(
@@ -248,7 +222,6 @@ class Guard:
         return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
 
     async def _read_body(self, body: bytearray, receive: Receive) -> None:
-        """Read the body of a request within the time limit."""
         try:
             async with asyncio.timeout(_BODY_TIMEOUT_S):
                 has_more = True

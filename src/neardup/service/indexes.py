@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from neardup.classifier.classifier import Classifier, resolve_classifier
@@ -16,7 +15,7 @@ from neardup.errors import InputError, StoreError, option
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
-from neardup.service.guard import Problem
+from neardup.service.refusals import Problem
 from neardup.stream.document import Verdict
 from neardup.stream.index import Index, read_stored_recipe
 from neardup.stream.store import StoreReader
@@ -34,7 +33,7 @@ class IndexOptions:
     """The options of an index, as for ``Index``."""
 
     recipe: str | Recipe | None = None
-    choices: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    choices: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the recipe
     classifier: str | Classifier | None = None  #: or the name of a file in the folder of classifiers
     window: str = "24h"
     window_by: str = "time"
@@ -70,7 +69,7 @@ class NamedIndex:
             raise
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of a document, None if it is no longer kept."""
+        """Return the text of a document; as of `record_of`."""
         record = self.record_of(name)
         return None if record is None else record.text
 
@@ -109,8 +108,7 @@ class NamedIndex:
 
     def store_bytes(self) -> int:
         """Return the size of the store and its log on the disk."""
-        path = self.store.path
-        total = 0
+        path, total = self.store.path, 0
         for file in (path, path.with_name(f"{path.name}-wal")):
             with suppress(OSError):
                 total += file.stat().st_size
@@ -155,8 +153,7 @@ class Indexes:
             # The process was killed while it made the index, so no caller knows of it.
             _remove(path)
             return
-        loaded = None if classifier is None else self._load_classifier(classifier)
-        options = IndexOptions(recipe=recipe, classifier=loaded, **settings)
+        options = IndexOptions(recipe=recipe, classifier=classifier and self._load_classifier(classifier), **settings)
         self._open[path.stem] = NamedIndex(path.stem, options.make_index(path))
 
     def _load_classifier(self, name: str) -> Classifier:

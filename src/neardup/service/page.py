@@ -12,7 +12,6 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
-from neardup.pages.charts import COLOURS, color_scale, finish_chart, time_axis, tooltips
 from neardup.pages.diff import ShownDocument
 from neardup.pages.diff_view import beginning, describe_change, side_by_side
 from neardup.pages.html import Chart, Html, closing, facts, join_html, opening, render, section, tiles
@@ -59,7 +58,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
         section("calls", "Calls", facts(calls)),
         closing("Programs read the same from /openapi.json."),
     ]
-    return page("Calls - neardup", join_html(body), {}, styles=["service.css"])
+    return page("Calls - neardup", join_html(body), styles=["service.css"])
 
 
 @cache
@@ -79,6 +78,8 @@ def frame(tokens: bool) -> str:
 def _charts() -> list[Chart]:
     """Return the charts without data, which the script of the page fills in."""
     import altair as alt
+
+    from neardup.pages.charts import COLOURS, color_scale, finish_chart, time_axis, tooltips
 
     minutes = alt.Chart(alt.NamedData("minutes"))
     x = alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis())

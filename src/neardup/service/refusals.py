@@ -1,13 +1,39 @@
-"""Messages for requests that do not match the schema of their call."""
+"""Refusals of the service as problem details (RFC 9457), and those of requests that do not match their schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel
+from starlette.responses import Response
 
 from neardup.errors import quoted
+
+#: Seconds after which a refused caller may try again.
+_RETRY_AFTER_S = 1
+
+
+class Problem(Exception):
+    """A refusal: an HTTP status, a sentence (the value, the rule, the way out), and further members of the answer."""
+
+    def __init__(self, status: int, detail: str, **members: Any) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.members = status, detail, members
+
+    def response(self) -> Response:
+        """Return the answer."""
+        headers = {}
+        if self.status in (429, 503):
+            headers["retry-after"] = str(_RETRY_AFTER_S)
+        if self.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        fields = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
+        content = json.dumps(fields | {"detail": self.detail} | self.members, separators=(",", ":"))
+        return Response(content, self.status, headers, "application/problem+json")
+
 
 _NUMBER = "is {value}, and must be a whole number; give one, such as 10"
 _OBJECT = "is {value}, and must be an object; {fields}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import logging
 import signal
 import threading
 import time
@@ -35,6 +34,8 @@ HEADERS = {
 }
 #: How long a start may take, and the head of a request, in seconds.
 _START_S, _HEAD_S = 30.0, 10.0
+#: The most connections that wait to be accepted.
+_BACKLOG = 4096
 
 
 def check_packages(extra: str, *names: str) -> None:
@@ -42,9 +43,9 @@ def check_packages(extra: str, *names: str) -> None:
 
     Raises ``NeardupError``, whose message says how to install them.
     """
+    users = {"label": "the page needs", "mcp": "the tools need", "client": "the client needs"}
     for name in names:
         if find_spec(name) is None:
-            users = {"label": "the page needs", "mcp": "the tools need", "client": "the client needs"}
             user = users.get(extra, "the service needs")
             raise NeardupError(f"{user} {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
 
@@ -74,7 +75,7 @@ class HostGuard:
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request, or refuse it."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -87,10 +88,10 @@ class HostGuard:
         if len(hosts) == 1 and host_name(hosts[0]) in self._hosts:
             await self._app(scope, receive, send_with_headers)
             return
-        body = b"This address does not belong to the service; ask it by a name of its own.\n"
-        kind = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-        await send_with_headers({"type": "http.response.start", "status": 400, "headers": kind})
-        await send_with_headers({"type": "http.response.body", "body": body})
+        from starlette.responses import PlainTextResponse
+
+        refusal = PlainTextResponse("This address does not belong to the service; ask it by a name of its own.\n", 400)
+        await refusal(scope, receive, send_with_headers)
 
 
 class _BufferedTransport:
@@ -154,58 +155,55 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
     return HeadTimeoutProtocol
 
 
-@contextlib.contextmanager
-def bound_sockets(host: str, port: int) -> Iterator[list[Any]]:
-    """Bind sockets for the block; nobody can connect before a server listens on them. Port 0 is any that is free.
+def listening_sockets(host: str, port: int) -> list[Any]:
+    """Return sockets on which callers wait until a server accepts them. Port 0 is any that is free.
 
     Raises ``OutputError`` if the address or the port cannot be had.
     """
     import asyncio
 
-    async def opened() -> list[Any]:
+    async def listening() -> list[Any]:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
         sockets = [socket.dup() for socket in server.sockets]
         server.close()
+        for socket in sockets:
+            socket.listen(_BACKLOG)
         return sockets
 
     try:
         # This thread may already run a loop, as in a notebook.
         with ThreadPoolExecutor(1) as thread:
-            sockets = thread.submit(asyncio.run, opened()).result()
+            return thread.submit(asyncio.run, listening()).result()
     except (OSError, UnicodeError):
-        raise _port_error(host, port) from None
-    try:
-        yield sockets
-    finally:
-        for socket in sockets:
-            socket.close()
-
-
-def _port_error(host: str, port: int) -> OutputError:
-    at = "" if host == LOOPBACK else f" of {host}"
-    return OutputError(f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any")
+        at = "" if host == LOOPBACK else f" of {host}"
+        raise OutputError(
+            f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any"
+        ) from None
 
 
 class Server:
     """A server in its own thread, from entering the block to leaving it.
 
-    ``port``: 0 for any free one, and afterwards the port in use; ``sockets``: those of ``bound_sockets`` instead;
+    ``port``: 0 for any free one, and afterwards the port in use; ``sockets``: those of ``listening_sockets`` instead;
     ``grace``: seconds that running requests have to finish when it stops. Raises ``OutputError`` on entering if the
     address or the port cannot be had.
     """
 
     def __init__(
-        self, app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, sockets: Sequence[Any] = (), grace: float = 3
+        self,
+        app: ASGIApp,
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        sockets: Sequence[Any] = (),
+        grace: float = 3,
     ) -> None:
         import uvicorn
 
-        self.host, self.port, self._grace = host, port, grace
-        self._sockets = list(sockets) or None
+        self.host, self.port, self._sockets, self._grace = host, port, list(sockets), grace
         config = uvicorn.Config(
             app,
-            host=host,
-            port=port,
             log_config=None,
             log_level="error",
             access_log=False,
@@ -213,23 +211,13 @@ class Server:
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            backlog=4096,
+            backlog=_BACKLOG,
             timeout_graceful_shutdown=round(grace),
         )
         config.load()
         config.http_protocol_class = _with_head_timeout(config.http_protocol_class)
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="server", daemon=True)
-
-    def _run(self) -> None:
-        # Where uvicorn cannot begin, it ends the program.
-        with contextlib.suppress(SystemExit):
-            try:
-                self._server.run(self._sockets)
-            except OSError:
-                # Another process that had bound the port too, and was the first to listen.
-                if self._server.started:
-                    raise
+        self._thread = threading.Thread(target=lambda: self._server.run(self._sockets), name="server", daemon=True)
 
     @property
     def address(self) -> str:
@@ -243,25 +231,22 @@ class Server:
         return self._thread.is_alive()
 
     def __enter__(self) -> Self:
-        # A port that is taken is written to the log; the error below says it in a sentence.
-        log = logging.getLogger("uvicorn.error")
-        log.disabled = True
-        try:
-            self._thread.start()
-            deadline = time.monotonic() + _START_S
-            while self._thread.is_alive() and not self._server.started and time.monotonic() < deadline:
-                time.sleep(0.01)
-        finally:
-            log.disabled = False
+        self._sockets = self._sockets or listening_sockets(self.host, self.port)
+        self.port = int(self._sockets[0].getsockname()[1])
+        self._thread.start()
+        deadline = time.monotonic() + _START_S
+        while self._thread.is_alive() and not self._server.started and time.monotonic() < deadline:
+            time.sleep(0.01)
         if not self._server.started:
             self.__exit__(None, None, None)
-            raise _port_error(self.host, self.port)
-        self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
+            raise OutputError(f"the server did not start at {self.address}; its log has the details")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.should_exit = True
         self._thread.join(self._grace + 2)
+        for one in self._sockets:
+            one.close()
 
 
 @contextlib.contextmanager

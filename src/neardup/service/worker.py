@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neardup.errors import StoreError
-from neardup.service.guard import Problem
 from neardup.service.indexes import NamedIndex
+from neardup.service.refusals import Problem
 from neardup.stream.document import Document, Verdict
 from neardup.stream.store import JudgedDocument, text_digest
 

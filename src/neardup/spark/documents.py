@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.records import needed_columns
+from neardup.classifier.vector import needed_columns
 from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents.records import value_texts
 from neardup.recipe import Recipe
 from neardup.search.second_step import PairJudge, StepVerdicts, judge_by_classifier, judge_by_measure

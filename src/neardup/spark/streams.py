@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
-from neardup.classifier.records import TITLE_NAMES, find_measure_column
+from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
@@ -35,9 +35,9 @@ from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.spark.documents import frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
-from neardup.stream.document import Document, Verdict
+from neardup.stream.document import Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
-from neardup.stream.judge import Judge, RestoredDocument
+from neardup.stream.matcher import Matcher, RestoredDocument
 from neardup.stream.window_step import Record
 from neardup.times import TIME_FORMS, times_of
 
@@ -463,15 +463,15 @@ class GroupWindow:
         The time of the micro-batch, in seconds since 1970.
     names : dict of int to str
         The ids of the documents in the window, by their numbers.
-    judge : Judge
-        Judges documents, and holds their features.
+    matcher : Matcher
+        Finds what documents match, and holds their features.
     """
 
     def __init__(self, config: StreamConfig) -> None:
         self.token, self.now = "", 0.0
         self.names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
-        self.judge = Judge(
+        self.matcher = Matcher(
             config.recipe,
             FlowClock(config.length, lambda: self.now),
             against_everything=config.against_everything,
@@ -484,11 +484,11 @@ class GroupWindow:
         """Rebuild the window from a state: its head, and the documents of its blobs."""
         revived = {serial for serial, _ in head["judge"]["revived"]}
         rows = [row for row in documents.to_pylist() if row["serial"] >= head["live"] or row["serial"] in revived]
-        self.judge.restore(head["judge"])
+        self.matcher.restore(head["judge"])
         for row in rows:
             self._enter(row["serial"], row["id"], row["text"], row["title"], row["real"])
         kept = [RestoredDocument(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
-        self.judge.enter(kept[begin : begin + _STEP] for begin in range(0, len(kept), _STEP))
+        self.matcher.enter(kept[begin : begin + _STEP] for begin in range(0, len(kept), _STEP))
         self._expire()
 
     def judge_documents(self, table: pa.Table, first: int, now: int) -> tuple[list[Verdict], list[EventTime], pa.Table]:
@@ -502,15 +502,15 @@ class GroupWindow:
             part = table.slice(begin, _STEP)
             columns = part.select(["id", "text", "title", "time"]).to_pydict()
             ids, texts, titles = columns["id"], columns["text"], columns["title"]
-            times = [self.judge.clock.advance(time) for time in columns["time"]]
+            times = [self.matcher.clock.advance(time) for time in columns["time"]]
             reals = [time.microseconds for time in times]
             records: list[Record] = []
-            if self.judge.needs_records:
-                records = [make_record(*values) for values in zip(texts, titles, reals, strict=True)]
+            if self.matcher.needs_records:
+                records = [make_record(a, b, real / 1e6) for a, b, real in zip(texts, titles, reals, strict=True)]
             number = first + begin
-            found = self.judge.judge(feature_block(part), records, times, number)
+            found = self.matcher.add(feature_block(part), records, times, number)
             names = self.names | {number + i: name for i, name in enumerate(ids)}
-            verdicts += make_verdicts([Document(name, "") for name in ids], times, found, self.judge, names.get)
+            verdicts += make_verdicts(ids, times, found, self.matcher, names.get)
             rows = []
             for i in np.flatnonzero(found.entered).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
@@ -527,11 +527,11 @@ class GroupWindow:
 
     def _enter(self, serial: int, name: str, text: str, title: str, real: int) -> None:
         self.names[serial] = name
-        if self.judge.needs_records:
-            self._records[serial] = make_record(text, title, real)
+        if self.matcher.needs_records:
+            self._records[serial] = make_record(text, title, real / 1e6)
 
     def _expire(self) -> None:
-        for serial in self.judge.expire().tolist():
+        for serial in self.matcher.expire().tolist():
             self.names.pop(serial, None)
             self._records.pop(serial, None)
 
@@ -580,7 +580,7 @@ def judge_batch(config: StreamConfig, state: Any, blobs: Sequence[bytes], now: i
     if len(entered):
         state.put(number, encode_table(entered))
         head["blobs"].append([number, entered["serial"][0].as_py(), head["next"]])
-    head["judge"] = window.judge.state()
+    head["judge"] = window.matcher.state()
     revived = {serial for serial, _ in head["judge"]["revived"]}
     head["live"] = window.first_live(revived, head["next"])
     while len(head["blobs"]) > 1 and _has_left(head["blobs"][0], head["live"], revived):

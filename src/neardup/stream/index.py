@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from os import PathLike
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
 from neardup.classifier.domain import DomainCounts
-from neardup.classifier.records import NO_TIME
+from neardup.classifier.vector import NO_TIME
 from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_text_statistics
@@ -31,7 +32,7 @@ from neardup.runtime import default_threads
 from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
-from neardup.stream.judge import Judge, RestoredDocument, WindowFindings
+from neardup.stream.matcher import Matcher, RestoredDocument, WindowFindings
 from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
 from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 from neardup.stream.window_step import Record
@@ -45,30 +46,27 @@ _BATCH_CHARACTERS = 1 << 23
 
 
 def make_verdicts(
-    documents: Sequence[Document],
+    names: Sequence[str],
     event_times: Sequence[EventTime],
     findings: WindowFindings,
-    judge: Judge,
+    matcher: Matcher,
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
-    """Return the verdicts on documents; ``name_of`` returns the id of a document by its serial."""
+    """Return the verdicts on documents by their ids; ``name_of`` returns the id of a document by its serial."""
     at = {place: k for k, place in enumerate(findings.places.tolist())}
     matches = findings.matches
-    of, similarity, equal = matches.serials.tolist(), matches.similarity.tolist(), matches.equal_texts.tolist()
-    counts = matches.counts.tolist()
+    of, similarity, counts, equal = (column.tolist() for column in matches[:4])
     verdicts = []
-    for i, (document, event_time, has_features) in enumerate(
-        zip(documents, event_times, findings.has_features.tolist(), strict=True)
+    for i, (name, event_time, has_features) in enumerate(
+        zip(names, event_times, findings.has_features.tolist(), strict=True)
     ):
         time = min(event_time.microseconds / _SECOND, _LATEST)
         flag, k = event_time.flag if has_features else "undecidable", at.get(i)
         if k is None:
-            verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
+            verdicts.append(Verdict(name, "original", None, None, time, flag, None))
             continue
-        kind, evidence = "exact" if equal[k] else "near", judge.contributions(matches, k)
-        verdicts.append(
-            Verdict(document.id, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *evidence)
-        )
+        kind, evidence = "exact" if equal[k] else "near", matcher.contributions(matches, k)
+        verdicts.append(Verdict(name, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *evidence))
     return verdicts
 
 
@@ -89,25 +87,16 @@ def resolve_recipe(
     return classifier_recipe(loaded, {"recipe": recipe, **choices}), loaded
 
 
-def record_of(document: Document, seconds: float | None) -> Record:
-    """Return the record of a document for a second step; ``seconds`` since 1970, None if the time is unknown."""
-    return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
-
-
-def make_record(text: str, title: str, microseconds: int) -> Record:
-    """Return a record for a second step from its parts; ``microseconds`` since 1970."""
-    return Record(text, title, _microseconds(microseconds / _SECOND))
-
-
-def _microseconds(seconds: float) -> int:
-    # Rounded through seconds, so that a restart, which reads seconds, changes nothing.
-    return round(seconds * _SECOND)
+def make_record(text: str, title: str, seconds: float | None) -> Record:
+    """Return the record of a document for a second step; ``seconds`` since 1970, None if its time is unknown."""
+    # Through seconds, so that a restart, which reads seconds, changes nothing.
+    return Record(text, title, NO_TIME if seconds is None else round(seconds * _SECOND))
 
 
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
     """Return the statistics that a recipe takes from a collection, None if it takes none.
 
-    Raises ``RecipeError`` if it needs a sample and there is none.
+    Raises ``RecipeError`` if it needs a sample and there is none, or the other way round.
     """
     if not recipe.needs_statistics:
         if sample is not None:
@@ -258,7 +247,9 @@ class Index:
             self.store = Store(path, identity)
             try:
                 self._reset()
-                self._store_recipe(self.store)
+                # For reports, which are given the file of a classifier instead.
+                if self.classifier is None and self.store.state("recipe") != (text := self.recipe.to_toml()):
+                    self.store.set_state("recipe", text)
             except BaseException:
                 self.store.close()
                 raise
@@ -269,7 +260,7 @@ class Index:
         self._documents = WindowDocuments()
         #: Unused with a store, which has all verdicts.
         self._verdicts = RecentVerdicts(self._documents.serials)
-        self._judge = Judge(
+        self._matcher = Matcher(
             self.recipe,
             FlowClock(self._length, self._now),
             against_everything=self._against_everything,
@@ -327,13 +318,17 @@ class Index:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
         query = Document("query", document) if isinstance(document, str) else document
         with self._memory_lock:
-            microseconds = query.microseconds
-            record = record_of(query, self._judge.clock.seconds if microseconds is None else microseconds / _SECOND)
-            serials, scores = self._judge.matches(record) if k is None else self._judge.nearest(query.text)
+            if k is None:
+                clock, own = self._matcher.clock.seconds, query.microseconds
+                record = make_record(query.text, query.title, clock if own is None else own / _SECOND)
+                serials, scores = self._matcher.matches(record)
+            else:
+                serials, scores = self._matcher.nearest(query.text)
+            names = map(self._documents.name, serials.tolist())
             named = (
-                (self._documents.name(s), score) for s, score in zip(serials.tolist(), scores.tolist(), strict=True)
+                Similar(name, score) for name, score in zip(names, scores.tolist(), strict=True) if name is not None
             )
-            return list(islice((Similar(name, score) for name, score in named if name is not None), k))
+            return list(islice(named, k))
 
     def remove(self, name: str) -> None:
         """Remove a document from the window, so that nothing matches it any more; its verdict stays.
@@ -367,7 +362,7 @@ class Index:
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
             if self.store is not None:
-                state = self._judge.state(excluded=self._documents.serials.get(name))
+                state = self._matcher.state(excluded=self._documents.serials.get(name))
                 self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
             else:
                 self._verdicts.forget(verdict)
@@ -403,7 +398,7 @@ class Index:
         serial = self._documents.serials.get(name)
         if serial is not None:
             self._documents.remove([serial])
-            self._judge.remove(serial)
+            self._matcher.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
         """Release a duplicate: it becomes an original, and enters the window at the current time.
@@ -440,13 +435,13 @@ class Index:
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, event_time = self._next_serial, self._judge.snapshot(), self._judge.clock.next_event_time()
-        seconds = self._judge.clock.seconds
+        serial, before, event_time = self._next_serial, self._matcher.snapshot(), self._matcher.clock.next_event_time()
+        seconds = self._matcher.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
-        record = Record(text, title, _microseconds(time))
+        record = make_record(text, title, time)
         try:
-            self._judge.admit(record, event_time, serial)
+            self._matcher.admit(record, event_time, serial)
             if self.store is not None:
                 title = title if self._needs_titles else ""
                 digest = text_digest(text) if self._keep_texts else b""
@@ -455,14 +450,14 @@ class Index:
                 row = StoredDocument(
                     serial, verdict, origin, event_time.time, event_time.expiry, True, text, title, digest
                 )
-                state = {"clock": json.dumps(self._judge.state())}
+                state = {"clock": json.dumps(self._matcher.state())}
                 self.store.record([row], state, removed=duplicate, released_by=by)
         except BaseException:
-            self._judge.undo(serial, before)
+            self._matcher.undo(serial, before)
             raise
         self._next_serial += 1
         self._remove_from_window(verdict.id)
-        self._documents.add(serial, verdict.id, record if self._judge.needs_records else None)
+        self._documents.add(serial, verdict.id, record if self._matcher.needs_records else None)
         if self.store is None:
             self._verdicts.replace(stopped, verdict)
         return verdict
@@ -492,7 +487,7 @@ class Index:
     def statistics(self) -> IndexStatistics:
         """Counts and sizes."""
         with self._write_lock, self._memory_lock:
-            window = self._judge.window
+            window = self._matcher.window
             counts = dict((self.store or self._verdicts).counts)
             return IndexStatistics(
                 documents=counts.pop("arrived"),
@@ -500,8 +495,8 @@ class Index:
                 window_documents=len(self._documents),
                 bytes=window.bytes,
                 segments=window.segments,
-                clock=self._judge.clock.seconds,
-                domain_counts=self._judge.domain_counts,
+                clock=self._matcher.clock.seconds,
+                domain_counts=self._matcher.domain_counts,
             )
 
     def close(self) -> None:
@@ -527,33 +522,33 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._judge.clock.length}>"
+        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._matcher.clock.length}>"
 
     def _add(self, documents: Sequence[Document], removed: StoredDocument | None = None) -> list[Verdict]:
         if removed is None:
             self._check_new_ids([document.id for document in documents])
         with self._memory_lock:
-            first, before, interrupted = self._next_serial, self._judge.snapshot(), None
+            first, before, interrupted = self._next_serial, self._matcher.snapshot(), None
         try:
             with self._memory_lock:
-                event_times = [self._judge.clock.advance(document.microseconds) for document in documents]
+                event_times = [self._matcher.clock.advance(document.microseconds) for document in documents]
                 texts = pa.array([document.text for document in documents], pa.large_string())
                 records: list[Record] = []
-                if self._judge.needs_records:
+                if self._matcher.needs_records:
                     records = [
-                        record_of(document, event_time.microseconds / _SECOND)
+                        make_record(document.text, document.title, event_time.microseconds / _SECOND)
                         for document, event_time in zip(documents, event_times, strict=True)
                     ]
-                findings = self._judge.judge(texts, records, event_times, first)
+                findings = self._matcher.add(texts, records, event_times, first)
                 verdicts = make_verdicts(
-                    documents,
+                    [document.id for document in documents],
                     event_times,
                     findings,
-                    self._judge,
+                    self._matcher,
                     lambda number: documents[number - first].id if number >= first else self._documents.name(number),
                 )
                 entered = findings.entered.tolist()
-                state = "" if self.store is None else json.dumps(self._judge.state())
+                state = "" if self.store is None else json.dumps(self._matcher.state())
                 self._next_serial += len(documents)
                 for i, has_entered in enumerate(entered):
                     if has_entered:
@@ -566,7 +561,7 @@ class Index:
             with self._memory_lock:
                 self._next_serial = first
                 self._documents.remove(range(first, first + len(documents)))
-                self._judge.undo(first, before)
+                self._matcher.undo(first, before)
             raise
         with self._memory_lock:
             self._expire()
@@ -579,35 +574,32 @@ class Index:
 
     def _warn_of_foreign(self) -> None:
         """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
-        if (
-            self._has_warned
-            or self.classifier is None
-            or not (complaint := self.classifier.domain_error(self._judge.domain_counts))
-        ):
+        if self._has_warned or self.classifier is None:
             return
-        self._has_warned = True
-        message = f"{complaint}; train one on labels of such documents, or silence this with "
-        message += option("--force-domain", "force_domain=True")
-        warnings.warn(message, ForeignDocuments, stacklevel=4)
+        if complaint := self.classifier.domain_error(self._matcher.domain_counts):
+            self._has_warned = True
+            message = f"{complaint}; train one on labels of such documents, or silence this with "
+            warnings.warn(message + option("--force-domain", "force_domain=True"), ForeignDocuments, stacklevel=4)
 
     def _check(self, documents: Sequence[Document]) -> list[Verdict]:
-        judge, clock, before = self._judge, self._judge.clock, self._judge.snapshot()
+        matcher, clock, before = self._matcher, self._matcher.clock, self._matcher.snapshot()
         event_times, records = list[EventTime](), list[Record]()
         try:
             # Each document is checked as the next one, so the clock goes back after it.
             for document in documents:
                 event_times.append(clock.advance(document.microseconds))
-                records.append(record_of(document, event_times[-1].microseconds / _SECOND))
+                seconds = event_times[-1].microseconds / _SECOND
+                records.append(make_record(document.text, document.title, seconds))
                 if not event_times[-1].confirms:
                     clock.restore(before.clock)
                     continue
                 # The document that it confirms would enter with its own time, and takes part in the check.
                 texts = pa.array([document.text], pa.large_string())
-                findings = judge.judge(
-                    texts, records[-1:] if judge.needs_records else [], event_times[-1:], self._next_serial
+                findings = matcher.add(
+                    texts, records[-1:] if matcher.needs_records else [], event_times[-1:], self._next_serial
                 )
-                verdict = make_verdicts([document], event_times[-1:], findings, judge, self._documents.name)
-                judge.undo(self._next_serial, before)
+                verdict = make_verdicts([document.id], event_times[-1:], findings, matcher, self._documents.name)
+                matcher.undo(self._next_serial, before)
                 return [
                     *self._check(documents[: len(event_times) - 1]),
                     *verdict,
@@ -617,10 +609,9 @@ class Index:
             clock.restore(before.clock)
         if not documents:
             return []
-        findings = judge.check(
-            pa.array([document.text for document in documents], pa.large_string()), records, event_times
-        )
-        return make_verdicts(documents, event_times, findings, judge, self._documents.name)
+        texts = pa.array([document.text for document in documents], pa.large_string())
+        findings, names = matcher.check(texts, records, event_times), [document.id for document in documents]
+        return make_verdicts(names, event_times, findings, matcher, self._documents.name)
 
     def _check_new_ids(self, names: Sequence[str]) -> None:
         judged = (self.store or self._verdicts).judged_ids(names)
@@ -667,30 +658,25 @@ class Index:
             return error
         return None
 
-    def _store_recipe(self, store: Store) -> None:
-        """Store the recipe, for reports; they are given the file of a classifier instead."""
-        if self.classifier is None and store.state("recipe") != (recipe := self.recipe.to_toml()):
-            store.set_state("recipe", recipe)
-
     def _restore(self, store: Store) -> None:
         """Restore the window from the store."""
         self._next_serial = store.next_serial
         state = store.state("clock")
         if state is None:
             return
-        self._judge.restore(json.loads(state))
+        self._matcher.restore(json.loads(state))
         # One thread reads the store, others extract features, and this one enters the documents.
-        self._judge.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
+        self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
 
     def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
         for row in rows:
-            record = Record(row.text or "", row.title, _microseconds(row.verdict.time))
-            self._documents.add(row.serial, row.id, record if self._judge.needs_records else None)
+            record = make_record(row.text or "", row.title, row.verdict.time)
+            self._documents.add(row.serial, row.id, record if self._matcher.needs_records else None)
         return [RestoredDocument(row.serial, row.text or "", row.time, row.expiry) for row in rows]
 
     def _expire(self) -> None:
-        expired = self._judge.expire()
+        expired = self._matcher.expire()
         if not len(expired):
             return
         self._documents.remove(expired.tolist())
@@ -754,19 +740,15 @@ def matching_pairs(
     """
     if (classifier is not None and recipe.content) or (recipe.needs_statistics and statistics is None):
         return None
-    pairs = set()
-    chosen_recipe = None if classifier else recipe.changed(content="")
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
+    arrivals = [replace(document, id=str(key)) for key, document in documents.items()]
     # Selected documents say nothing about the flow that they come from.
-    with Index(chosen_recipe, classifier=classifier, force_domain=classifier is not None, **options) as index:
-        arrivals = {
-            str(key): Document(str(key), document.text, document.timestamp, title=document.title)
-            for key, document in documents.items()
-        }
-        index.add_many(arrivals.values())
-        for name, document in arrivals.items():
-            for other in index.query(document):
-                if other.id != name:
-                    low, high = sorted((int(name), int(other.id)))
-                    pairs.add((low, high))
-    return pairs
+    with Index(
+        None if classifier else recipe.changed(content=""),
+        classifier=classifier,
+        force_domain=classifier is not None,
+        **options,
+    ) as index:
+        index.add_many(arrivals)
+        found = [(int(document.id), int(other.id)) for document in arrivals for other in index.query(document)]
+    return {(min(pair), max(pair)) for pair in found if pair[0] != pair[1]}

@@ -18,7 +18,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EQUAL_TEXTS
-from neardup.classifier.records import TITLE_NAMES, find_measure_column
+from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
@@ -43,7 +43,6 @@ _AT_ONCE = 1024
 class Item(NamedTuple):
     """An arriving document."""
 
-    row: int  #: its row in the corpus
     id: str  #: its id, or row number
     text: str
     time: int  #: microseconds since 1970
@@ -191,15 +190,15 @@ def _changed_error() -> InputError:
 
 
 def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[Item]:
-    rows = timeline.rows[places].tolist()
-    ids = rows if timeline.ids is None else timeline.ids.take(pa.array(places)).to_pylist()
+    ids = timeline.rows[places].tolist() if timeline.ids is None else timeline.ids.take(pa.array(places)).to_pylist()
     times, sizes = timeline.times[places].tolist(), timeline.sizes[places].tolist()
     titles = repeat("") if timeline.titles is None else timeline.titles.take(pa.array(places)).to_pylist()
-    return map(Item, rows, map(str, ids), texts, times, sizes, titles)
+    return map(Item, map(str, ids), texts, times, sizes, titles)
 
 
 _SECOND = 1_000_000
-_HOUR = 3600 * _SECOND
+#: Microseconds.
+HOUR = 3600 * _SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +319,7 @@ class Replay:
         current: int | None = None
         tally = list[tuple[float, bool]]()
         for group in self._groups(items):
-            hour = group[0].time // _HOUR
+            hour = group[0].time // HOUR
             if not self._by_clock and current not in (None, hour):
                 yield self._finish_hour(current, tally, self._index.statistics)
                 tally = []
@@ -347,7 +346,7 @@ class Replay:
             # Evaluated for every item, since the first one starts the clock.
             is_early = self._pace is not None and not self._pace.is_due(item.time)
             full = len(group) >= self._batch
-            if group and (full or is_early or item.time // _HOUR != group[0].time // _HOUR):
+            if group and (full or is_early or item.time // HOUR != group[0].time // HOUR):
                 yield group
                 group = []
             group.append(item)
@@ -384,7 +383,7 @@ class Replay:
         if clock is not None:
             return int(clock // 3600)
         self._latest = max([self._latest, *(item.time for item in group)])
-        return self._latest // _HOUR
+        return self._latest // HOUR
 
     def _finish_hour(self, hour: int, tally: Sequence[tuple[float, bool]], now: IndexStatistics) -> Hour:
         """Return the figures of an hour, from the microseconds of each document and whether it repeats one."""
@@ -433,7 +432,7 @@ def format_time(moment: int) -> str:
 
 def format_hour(hour: int) -> str:
     """Return an hour since 1970 as ISO 8601."""
-    return utc(hour * _HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return utc(hour * HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +492,7 @@ class ReplaySettings:
         length = WindowLength.parse(self.window, self.window_by)
         if length.value is None or length.unit == "documents":
             return None
-        return float(length.value) if length.unit == "hour" else length.value / _HOUR
+        return float(length.value) if length.unit == "hour" else length.value / HOUR
 
 
 #: Rows that are read to find columns.
@@ -545,23 +544,20 @@ _VERDICTS_AT_ONCE = 4096
 
 
 class VerdictLog:
-    """Writes each verdict to a table, and records which rows of the corpus are originals."""
+    """Writes each verdict to a table, if there is one, and records which documents are originals."""
 
     def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
         self._writer, self._schema = writer, schema
         self._rows: list[tuple[Any, ...]] = []
-        self._originals: list[npt.NDArray[np.int64]] = []
-        self._recent: list[int] = []
+        self._are_originals = bytearray()
 
-    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Add the verdicts of some documents."""
-        for item, verdict in zip(items, verdicts, strict=True):
-            if not verdict.is_duplicate:
-                self._recent.append(item.row)
-            if self._writer is not None:
-                self._rows.append(_row(verdict, learned=self._schema is CLASSIFIER_SCHEMA))
-        if len(self._rows) >= _VERDICTS_AT_ONCE or len(self._recent) >= _VERDICTS_AT_ONCE:
-            self.flush()
+    def add(self, verdicts: Sequence[Verdict]) -> None:
+        """Add the verdicts on the next documents."""
+        self._are_originals += bytes(not verdict.is_duplicate for verdict in verdicts)
+        if self._writer is not None:
+            self._rows += [_row(verdict, learned=self._schema is CLASSIFIER_SCHEMA) for verdict in verdicts]
+            if len(self._rows) >= _VERDICTS_AT_ONCE:
+                self.flush()
 
     def flush(self) -> None:
         """Write the pending rows."""
@@ -569,14 +565,12 @@ class VerdictLog:
             columns = zip(*self._rows, strict=True)
             arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
             self._writer.write(pa.table(arrays, schema=self._schema))
-        self._originals.append(np.array(self._recent, np.int64))
-        self._rows, self._recent = [], []
+            self._rows = []
 
-    def originals(self, raw_rows: int) -> npt.NDArray[np.bool_]:
+    def originals(self, timeline: Timeline, raw_rows: int) -> npt.NDArray[np.bool_]:
         """Return whether each row of the corpus was judged an original: bool[rows]."""
-        self.flush()
         found = np.zeros(raw_rows, np.bool_)
-        found[np.concatenate(self._originals)] = True
+        found[timeline.rows[timeline.order]] = np.frombuffer(self._are_originals, np.bool_)
         return found
 
 

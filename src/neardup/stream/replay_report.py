@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
-from functools import cached_property
 from math import ceil, floor, isfinite, log10
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
+import altair as alt
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,12 +20,13 @@ from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.kernels import Integers
 from neardup.pages.charts import COLOURS, dashed_rules, decade_ticks, finish_chart, log_axis, time_axis, tooltips
 from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Report, ReportContext, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
@@ -36,70 +36,9 @@ from neardup.search.margin import criterion_of, has_threshold, relaxed_recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import matching_pairs
-from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
+from neardup.stream.replay import HOUR, Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
 from neardup.times import utc
 
-if TYPE_CHECKING:
-    import altair as alt
-
-_COLOUR = COLOURS[0]
-
-Rows = Sequence[Mapping[str, Any]]
-
-
-def by_hour(hours: Rows) -> dict[str, Any]:
-    """Return the chart of processor time by hour of the flow: median, and range up to p99."""
-    import altair as alt
-
-    # A logarithmic axis needs values above 0.
-    names = ("cpu_us_median", "cpu_us_p99")
-    rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
-    low = 10.0 ** floor(log10(min(row["cpu_us_median"] for row in rows)))
-    high = max(10.0 ** ceil(log10(max(row["cpu_us_p99"] for row in rows))), 10 * low)
-    axis, scale = log_axis(format=",~g", values=decade_ticks(low, high)), alt.Scale(type="log", domain=[low, high])
-    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs per item", axis=axis)
-    median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
-    line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
-    points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
-    return finish_chart(alt.layer(line, points))
-
-
-def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
-    """Return the chart of the window's memory by hour, with a line at the hour when the window is first full."""
-    import altair as alt
-
-    rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
-    y = alt.Y("mb:Q", title="MB", axis=alt.Axis(format=",.2~f"))
-    chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
-    # Both in one layer, so that the page holds their rows only once.
-    line_and_points = alt.layer(
-        chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
-        chart.mark_point(color=_COLOUR, filled=True, size=18, opacity=1).encode(tooltip=_hour_tooltips()),
-    )
-    layers = [line_and_points]
-    if full is not None:
-        layers.append(dashed_rules([{"hour": full}]).encode(x=_hours()))
-    return finish_chart(alt.layer(*layers))
-
-
-def _hours() -> alt.X:
-    import altair as alt
-
-    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
-
-
-def _hour_tooltips() -> list[alt.Tooltip]:
-    """Return the tooltips of an hour."""
-    counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
-    return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
-
-
-def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row that a chart needs."""
-    return {name: value for name, value in row.items() if name not in ("items", "bytes")}
-
-
-_HOUR = 3_600_000_000
 #: The largest number of pairs to keep: so many per item, plus a constant.
 _PAIRS_PER_ITEM, _EXTRA_PAIRS = 20, 1_000_000
 
@@ -128,15 +67,14 @@ def find_relaxed_pairs(
     if isinstance(relaxed, str):
         return KnownPairs.empty(threshold, relaxed)
     permissive = None if classifier is None else classifier.without_cut()
-    relaxed_threshold = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
-    length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
+    length, max_pairs = WindowLength.parse(settings.window, settings.window_by), _PAIRS_PER_ITEM * total + _EXTRA_PAIRS
+    times, left, right, similarity = array("q"), array("q"), array("q"), array("d")
     with relaxed_settings.index(statistics) as index:
-        pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _EXTRA_PAIRS)
-        for item in items:
-            if len(pairs) % 256 == 0:
-                report("margin", len(pairs), total)
-            document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
+        for place, item in enumerate(items):
+            if place % 256 == 0:
+                report("margin", place, total)
+            document = Document(str(place), item.text, utc(item.time), title=item.title)
             # A query has the time of the clock, which the item may advance; in windows of documents it is the next.
             if length.unit in ("documents", "endless"):
                 found = index.query(document)
@@ -144,100 +82,32 @@ def find_relaxed_pairs(
             else:
                 index.add(document)
                 found = index.query(document)
-            if not pairs.add(item.time, [(int(neighbor.id), neighbor.similarity) for neighbor in found]):
-                message = (
-                    f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
-                )
+            times.append(item.time)
+            for neighbor in found:
+                other = int(neighbor.id)
+                if other < place and _share_window(length, item.time, times[other], place - other):
+                    left.append(other)
+                    right.append(place)
+                    similarity.append(neighbor.similarity)
+            if len(left) > max_pairs:
+                message = f"More than {max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
                 return KnownPairs.empty(threshold, message)
-    return pairs.known_pairs(relaxed_threshold)
+    return KnownPairs(
+        left=np.array(left, np.int64),
+        right=np.array(right, np.int64),
+        similarity=np.array(similarity, np.float64),
+        relaxed_threshold=Fraction(0) if permissive is not None else criterion_of(relaxed).threshold,
+    )
 
 
-class _PairLog:
-    """Collects the matches of each item within the window."""
-
-    def __init__(self, length: WindowLength, max_pairs: int) -> None:
-        self.max_pairs = max_pairs
-        self._length = length
-        self._times = array("q")
-        self._left, self._right, self._similarity = array("q"), array("q"), array("d")
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def add(self, time: int, found: Iterable[tuple[int, float]]) -> bool:
-        """Add the next item; return False if there are too many pairs."""
-        place = len(self._times)
-        self._times.append(time)
-        for neighbor, similarity in found:
-            if neighbor < place and self._within_window(time, self._times[neighbor], place - neighbor):
-                self._left.append(neighbor)
-                self._right.append(place)
-                self._similarity.append(similarity)
-        return len(self._left) <= self.max_pairs
-
-    def _within_window(self, time: int, neighbor: int, apart: int) -> bool:
-        """Return whether one window can contain both items."""
-        length = self._length
-        if length.value is None:
-            return True
-        if length.unit == "documents":
-            return apart <= length.value
-        scale = _HOUR if length.unit == "hour" else 1
-        return abs(time // scale - neighbor // scale) <= length.value
-
-    def known_pairs(self, relaxed_threshold: Fraction) -> KnownPairs:
-        return KnownPairs(
-            left=np.array(self._left, np.int64),
-            right=np.array(self._right, np.int64),
-            similarity=np.array(self._similarity, np.float64),
-            relaxed_threshold=relaxed_threshold,
-        )
-
-
-Integers = npt.NDArray[np.int64]
-
-
-class ArrivalLog:
-    """Collects verdicts during a replay and returns them as a table."""
-
-    def __init__(self) -> None:
-        self._rows, self._times = array("q"), array("q")
-        #: The verdicts on duplicates, by number in order of arrival.
-        self.duplicates: dict[int, Verdict] = {}
-
-    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Add the verdicts of some documents."""
-        for item, verdict in zip(items, verdicts, strict=True):
-            if verdict.is_duplicate:
-                self.duplicates[len(self._rows)] = verdict
-            self._rows.append(item.row)
-            self._times.append(item.time)
-
-    @property
-    def rows(self) -> Integers:
-        """The rows of the items in the corpus, in order of arrival."""
-        return np.array(self._rows, np.int64)
-
-    def to_verdicts(self, timeline: Timeline) -> Verdicts:
-        """Return the verdicts on all arrived documents as a table."""
-        names = Names(timeline.rows, timeline.ids)
-        arrived = _array(names.of_input(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
-        verdicts = list(self.duplicates.values())
-        keeper_ids = pa.array([verdict.of for verdict in verdicts], pa.large_string())
-        # Of documents that were already in a store, only the ids are known.
-        older = pc.unique(keeper_ids.filter(pc.invert(pc.is_in(keeper_ids, value_set=arrived))))
-        ids, before = pa.concat_arrays([older, arrived]), len(older)
-        count, places = before + len(self._rows), before + np.array(list(self.duplicates), np.int64)
-        of = np.full(count, ORIGINAL, np.int64)
-        of[places] = pc.index_in(keeper_ids, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
-        similarity, exact, equal = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
-        exact[places] = [verdict.kind == "exact" for verdict in verdicts]
-        equal[places] = [verdict.has_equal_features for verdict in verdicts]
-        times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
-        return Verdicts(
-            ids=ids, times=times, keeper_rows=of, similarity=similarity, exact=exact, equal=equal, earlier_count=before
-        )
+def _share_window(length: WindowLength, time: int, other: int, apart: int) -> bool:
+    """Return whether one window can contain two items with these times, so many items apart."""
+    if length.value is None:
+        return True
+    if length.unit == "documents":
+        return apart <= length.value
+    scale = HOUR if length.unit == "hour" else 1
+    return abs(time // scale - other // scale) <= length.value
 
 
 def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
@@ -245,11 +115,6 @@ def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
     if verdict is not None and verdict.score is not None:
         return verdict.evidence
     return counts_in_words(None if verdict is None else verdict.counts, recipe)
-
-
-def _array(values: Any) -> Any:
-    """Return values as one Arrow array."""
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 #: Bytes of texts to read for the list of duplicates.
@@ -267,141 +132,135 @@ class ReplayReportSettings(TypedDict):
 
 
 class ReplayReport:
-    """Collects verdicts while a replay runs, and writes its report."""
+    """Collects the duplicates while a replay runs, and writes its report."""
 
     def __init__(
         self,
         page: ReplayReportSettings,
         settings: ReplaySettings,
-        statistics: Statistics | None,
-        clock: Clock,
-        report: Progress,
-    ) -> None:
-        self.output = page["output"]  #: the page
-        self._page, self._settings, self._statistics = page, settings, statistics
-        self._clock, self._report = clock, report
-        self._arrivals = ArrivalLog()
-        self._relaxed_pairs: KnownPairs | None = None
-
-    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Add the verdicts of some documents."""
-        self._arrivals.add(items, verdicts)
-
-    def search_margin(self, corpus: Corpus, timeline: Timeline) -> None:
-        """Replay once more with a relaxed threshold, to find pairs just below it."""
-        with self._clock.stage("margin"):
-            self._relaxed_pairs = find_relaxed_pairs(
-                read_items(corpus, timeline),
-                self._settings,
-                self._page["margin"],
-                len(timeline.order),
-                statistics=self._statistics,
-                report=self._report,
-            )
-
-    def write(
-        self,
         corpus: Corpus,
         timeline: Timeline,
-        settings: Mapping[str, Any],
-        hours: Sequence[Hour],
-        totals: ReplayTotals,
-        downstream: float,
+        statistics: Statistics | None,
     ) -> None:
-        """Write the page, complete or not at all; ``settings`` is the text of its settings."""
-        content = page_content(settings, hours, totals.as_dict(downstream))
-        write_page(self.output, content, self._build_report(corpus, timeline, totals))
+        self._page, self._settings, self._statistics = page, settings, statistics
+        self._corpus, self._timeline = corpus, timeline
+        self._reader = DocumentReader(corpus, Names(timeline.rows, timeline.ids), content=settings.recipe.content)
+        #: The verdicts on duplicates, by number in order of arrival.
+        self._duplicates: dict[int, Verdict] = {}
+        self._arrived = 0
+        #: The number of documents of a store before the first arrived one, in the order of the report.
+        self._earlier_count = 0
+        self._relaxed_pairs: KnownPairs | None = None
 
-    def _build_report(self, corpus: Corpus, timeline: Timeline, totals: ReplayTotals) -> Report:
-        settings = self._settings
-        flow = self._arrivals.to_verdicts(timeline)
-        relaxed_pairs = self._relaxed_pairs
+    def add(self, verdicts: Sequence[Verdict]) -> None:
+        """Add the verdicts on the next documents."""
+        self._duplicates |= {at: one for at, one in enumerate(verdicts, self._arrived) if one.is_duplicate}
+        self._arrived += len(verdicts)
+
+    def search_margin(self, report: Progress) -> None:
+        """Replay once more with a relaxed threshold, to find pairs just below it."""
+        self._relaxed_pairs = find_relaxed_pairs(
+            read_items(self._corpus, self._timeline),
+            self._settings,
+            self._page["margin"],
+            self._arrived,
+            statistics=self._statistics,
+            report=report,
+        )
+
+    def write(
+        self, facts: Mapping[str, Any], hours: Sequence[Hour], totals: ReplayTotals, downstream: float, clock: Clock
+    ) -> None:
+        """Write the page, complete or not at all; ``facts`` is the text of its settings."""
+        data = replay_page(facts, hours, totals.as_dict(downstream), self._build_report(totals, clock)).encode()
+        with OutputFile(self._page["output"]) as file:
+            file.write(data + b"\n")
+
+    def _build_report(self, totals: ReplayTotals, clock: Clock) -> Report:
+        settings, flow, relaxed_pairs = self._settings, self._flow(), self._relaxed_pairs
+        self._earlier_count = flow.earlier_count
         if relaxed_pairs is not None and flow.earlier_count:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.relaxed_threshold, _EARLIER_DOCUMENTS)
-        texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
-        context = ReportContext(
+        frame = Report(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
-            inputs=corpus.inputs,
+            inputs=self._corpus.inputs,
+            missing_text="This item was in the store before the corpus; its text is not available.",
+            rejected=sorted(self._corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
+            stages=clock.stages,
+            facts={name: text for name, text in fact_texts.items() if text},
+        )
+        sources = ReportSources(
+            documents=self._documents, leads=self._leads, evidence=self._evidence, matching_pairs=self._matching_pairs
+        )
+        return build_report(
+            frame,
+            flow,
+            sources,
+            self._page["limits"],
             recipe=settings.recipe,
             criterion=criterion_of(settings.recipe, settings.classifier),
             has_sweep=has_threshold(settings.recipe)
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
+            known=relaxed_pairs,
             window=settings.window,
             everything=settings.against == "everything",
-            missing_text="This item was in the store before the corpus; its text is not available.",
-            rejected=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
-            stages=self._clock.stages,
-            facts={name: text for name, text in fact_texts.items() if text},
         )
-        sources = ReportSources(
-            documents=texts.documents, leads=texts.leads, evidence=texts.evidence, matching_pairs=texts.matching_pairs
+
+    def _flow(self) -> Verdicts:
+        """Return the verdicts on all arrived documents as a table."""
+        timeline, verdicts = self._timeline, list(self._duplicates.values())
+        names = self._reader.names.of_input(timeline.order).cast(pa.large_string())
+        arrived = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+        keeper_ids = pa.array([verdict.of for verdict in verdicts], pa.large_string())
+        # Of documents that were already in a store, only the ids are known.
+        older = pc.unique(keeper_ids.filter(pc.invert(pc.is_in(keeper_ids, value_set=arrived))))
+        ids, before = pa.concat_arrays([older, arrived]), len(older)
+        count, places = len(ids), before + np.array(list(self._duplicates), np.int64)
+        of = np.full(count, ORIGINAL, np.int64)
+        of[places] = pc.index_in(keeper_ids, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
+        similarity, exact, equal = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
+        exact[places] = [verdict.kind == "exact" for verdict in verdicts]
+        equal[places] = [verdict.has_equal_features for verdict in verdicts]
+        times = np.concatenate([np.full(before, NO_TIME, np.int64), timeline.times[timeline.order]])
+        return Verdicts(
+            ids=ids, times=times, keeper_rows=of, similarity=similarity, exact=exact, equal=equal, earlier_count=before
         )
-        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
 
+    def _positions(self, places: Sequence[int] | Integers) -> Integers:
+        """Return the positions in the corpus of arrived documents."""
+        return self._timeline.order[np.array(places, np.int64) - self._earlier_count]
 
-class _ItemTexts:
-    """Texts of items by place, and why two of them match."""
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        timeline: Timeline,
-        arrived: ArrivalLog,
-        flow: Verdicts,
-        settings: ReplaySettings,
-        statistics: Statistics | None,
-    ) -> None:
-        self._corpus, self._timeline, self._arrivals, self._flow = corpus, timeline, arrived, flow
-        self._settings, self._statistics = settings, statistics
-        self._earlier_count, self._times = (
-            flow.earlier_count,
-            np.zeros(0, np.int64) if flow.times is None else flow.times,
-        )
-        self._positions = np.searchsorted(timeline.rows, arrived.rows)
-
-    @cached_property
-    def _material(self) -> DocumentReader:
-        names = Names(self._timeline.rows, self._timeline.ids)
-        return DocumentReader(self._corpus, names, content=self._settings.recipe.content)
-
-    def documents(self, places: Sequence[int]) -> dict[int, ShownDocument]:
+    def _documents(self, places: Sequence[int]) -> dict[int, ShownDocument]:
         in_corpus = [place for place in places if place >= self._earlier_count]
-        positions = self._positions[np.array(in_corpus, np.int64) - self._earlier_count]
-        self._material.load(positions)
-        shown = map(self._material.document, positions.tolist())
-        return dict(zip(in_corpus, shown, strict=True))
+        positions = self._positions(in_corpus)
+        self._reader.load(positions)
+        return dict(zip(in_corpus, map(self._reader.document, positions.tolist()), strict=True))
 
-    def leads(self, places: Integers) -> dict[int, str]:
-        sizes = self._timeline.sizes[self._positions[places - self._earlier_count]]
+    def _leads(self, places: Integers) -> dict[int, str]:
+        sizes = self._timeline.sizes[self._positions(places)]
         # The latest first, as they are listed.
         listed = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
-        shown = self.documents(listed)
-        return {place: document_lead(shown[place]) for place in listed}
+        return {place: document_lead(shown) for place, shown in self._documents(listed).items()}
 
-    def evidence(self, place: int) -> str:
-        return evidence_in_words(self._arrivals.duplicates.get(place - self._earlier_count), self._settings.recipe)
+    def _evidence(self, place: int) -> str:
+        return evidence_in_words(self._duplicates.get(place - self._earlier_count), self._settings.recipe)
 
-    def matching_pairs(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
-        recipe, classifier = self._settings.recipe, self._settings.classifier
-        titles = self._titles(list(texts))
-        documents = {
-            place: Document(str(place), shown.text, utc(int(self._times[place])), title=titles.get(place, ""))
-            for place, shown in texts.items()
-        }
-        return matching_pairs(documents, recipe, classifier, self._statistics)
-
-    def _titles(self, places: Sequence[int]) -> dict[int, str]:
-        titles: Any = self._timeline.titles
-        if titles is None:
-            return {}
-        return {place: str(titles[int(self._positions[place - self._earlier_count])].as_py() or "") for place in places}
+    def _matching_pairs(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
+        titles, documents = self._timeline.titles, {}
+        for place, shown in texts.items():
+            at = int(self._positions([place])[0])
+            title = "" if titles is None else str(titles[at].as_py() or "")
+            documents[place] = Document(str(place), shown.text, utc(int(self._timeline.times[at])), title=title)
+        return matching_pairs(documents, self._settings.recipe, self._settings.classifier, self._statistics)
 
 
 #: The largest number of hours that are drawn and listed.
 _MAX_HOURS = 600
+_COLOUR = COLOURS[0]
 #: Column titles of the tables for the charts.
 _COLUMNS = {
     "items": "items",
@@ -410,70 +269,92 @@ _COLUMNS = {
     "cpu_us_median": "median µs",
     "cpu_us_p99": "99th percentile, µs",
 }
+Rows = Sequence[Mapping[str, Any]]
 
 
-def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of the page, for JSON."""
-    return {"settings": dict(settings), "hours": [hour.as_dict() for hour in hours], "totals": dict(totals)}
-
-
-def replay_page(content: Mapping[str, Any], report: Report) -> str:
+def replay_page(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any], report: Report) -> str:
     """Return the page of a replay.
 
-    ``content``: the result of ``page_content``. Its ``settings`` are those of ``ReplaySettings.as_dict``, the
-    ``inputs``, and the ``batch`` size. Raises ``OutputError`` if the packages for charts are not installed.
+    ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``, and the ``batch`` size; ``totals`` those of
+    ``ReplayTotals.as_dict``. Raises ``OutputError`` if the packages for charts are not installed.
     """
     check_drawing("a page")
-    hours = content["hours"]
-    full = content["settings"]["hours_full"]
-    begins_full = None if full is None or not hours else _add_hours(hours[0]["hour"], full)
-    if begins_full is not None and begins_full > hours[-1]["hour"]:
+    full = settings["hours_full"]
+    begins_full = None if full is None or not hours else _add_hours(hours[0].start, full)
+    if begins_full is not None and begins_full > hours[-1].start:
         begins_full = None
     # A page with a year of hours would load too slowly.
-    step = -(-len(hours) // _MAX_HOURS)
-    hours, remark = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
-    costs = [*_hour_charts(hours, begins_full, remark)] if hours else []
-    check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
-    sections = [Section(check)]
-    if costs:
-        curves = section("curves", "Time and memory of the check", figures(costs), _meanings(content))
-        sections.append(Section(curves, costs))
-    return report_page(replace(report, facts={"replayed": _basis(content)} | dict(report.facts)), sections)
-
-
-def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
-    """Write the page of a replay, complete or not at all."""
-    data = replay_page(content, report).encode()
-    with OutputFile(name) as file:
-        file.write(data + b"\n")
-
-
-def _omitted_hours(step: int) -> str:
-    """Return the remark about hours that are left out."""
+    step = max(-(-len(hours) // _MAX_HOURS), 1)
     ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
-    return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
+    remark = f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
+    rows = [hour.as_dict() for hour in hours[::-1][::step][::-1]]
+    check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(totals)}</p>"))
+    sections = [Section(check)]
+    if rows:
+        charts = [_time_chart(rows, remark), _memory_chart(rows, begins_full, remark)]
+        curves = section("curves", "Time and memory of the check", figures(charts), _meanings(settings["batch"]))
+        sections.append(Section(curves, charts))
+    return report_page(replace(report, facts={"replayed": _basis(settings)} | dict(report.facts)), sections)
 
 
-def _hour_charts(hours: Rows, full: str | None, remark: str) -> Iterator[Chart]:
-    """Yield the charts of time and memory by hour."""
-    count = f"for {len(hours)} hours"
-    yield Chart(
+def _time_chart(hours: Rows, remark: str) -> Chart:
+    """Return the chart of processor time by hour of the flow: median, and range up to p99."""
+    # A logarithmic axis needs values above 0.
+    names = ("cpu_us_median", "cpu_us_p99")
+    rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
+    low = 10.0 ** floor(log10(min(row["cpu_us_median"] for row in rows)))
+    high = max(10.0 ** ceil(log10(max(row["cpu_us_p99"] for row in rows))), 10 * low)
+    axis, scale = log_axis(format=",~g", values=decade_ticks(low, high)), alt.Scale(type="log", domain=[low, high])
+    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs per item", axis=axis)
+    median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
+    line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
+    points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
+    return Chart(
         "hour",
         "Time by hour",
         f"point: median; line: up to the 99th percentile{remark}",
-        f"Points of the median time per item, in microseconds on a logarithmic axis, {count}.",
-        by_hour(hours),
+        f"Points of the median time per item, in microseconds on a logarithmic axis, for {len(hours)} hours.",
+        finish_chart(alt.layer(line, points)),
         _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
     )
-    yield Chart(
+
+
+def _memory_chart(hours: Rows, full: str | None, remark: str) -> Chart:
+    """Return the chart of the window's memory by hour, with a line at the hour when the window is first full."""
+    rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
+    y = alt.Y("mb:Q", title="MB", axis=alt.Axis(format=",.2~f"))
+    chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
+    # Both in one layer, so that the page holds their rows only once.
+    line_and_points = alt.layer(
+        chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
+        chart.mark_point(color=_COLOUR, filled=True, size=18, opacity=1).encode(tooltip=_hour_tooltips()),
+    )
+    layers = [line_and_points]
+    if full is not None:
+        layers.append(dashed_rules([{"hour": full}]).encode(x=_hours()))
+    return Chart(
         "memory",
         "Memory of the window by hour",
         ("dashed: the window is full; from then on memory" if full else "memory")
         + f" follows the arrivals, not the size of the corpus{remark}",
-        f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
-        memory_by_hour(hours, full),
+        f"A line of the window's memory in MB, for {len(hours)} hours; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
+        finish_chart(alt.layer(*layers)),
         _hours_table(hours, ("held", "bytes")),
     )
+
+
+def _hours() -> alt.X:
+    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
+
+
+def _hour_tooltips() -> list[alt.Tooltip]:
+    counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
+    return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
+
+
+def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row that a chart needs."""
+    return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 
 def _add_hours(hour: str, hours: float) -> str:
@@ -484,8 +365,7 @@ def _add_hours(hour: str, hours: float) -> str:
     return moment.isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
-def _basis(content: Mapping[str, Any]) -> str:
-    settings = content["settings"]
+def _basis(settings: Mapping[str, Any]) -> str:
     against = "originals only" if settings["against"] == "originals" else "everything in the window"
     store = ", each verdict on disk before the next" if settings["store"] and settings["batch"] == 1 else ""
     store = store or (", verdicts on disk" if settings["store"] else "")
@@ -523,8 +403,7 @@ def _cell(hour: Mapping[str, Any], name: str) -> str:
     return f"{hour[name] / 1e6:,.1f}" if name == "bytes" else f"{hour[name]:,.0f}"
 
 
-def _meanings(content: Mapping[str, Any]) -> Html:
-    batch = content["settings"]["batch"]
+def _meanings(batch: int) -> Html:
     each = (
         "each item was judged and timed by itself"
         if batch == 1

@@ -377,11 +377,8 @@ def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocume
         for row in rows
         if row.digest
     ]
-    _insert(
-        connection,
-        f"documents ({_COLUMNS}, sum, placed)",
-        [(*to_row(row), int(placed or not row.origin)) for row in rows],
-    )
+    documents = [(*to_row(row), int(placed or not row.origin)) for row in rows]
+    _insert(connection, f"documents ({_COLUMNS}, sum, placed)", documents)
     _insert(connection, "held", [(*values, checksum(*values)) for values in held])
     _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
 
@@ -416,23 +413,6 @@ def to_row(stored: StoredDocument) -> Row:
         None if score is None else json.dumps(measures, separators=(",", ":")),
     )
     return *row, checksum(*row)
-
-
-def from_row(row: Row, forgotten: int) -> tuple[StoredDocument | None, str]:
-    """Return the document of a result row, or else the part of it that is damaged."""
-    *columns, row_sum, held, text, title, text_sum = row
-    if checksum(*columns) != row_sum:
-        return None, "row"
-    if held is not None and checksum(held, text, title) != text_sum:
-        return None, "text"
-    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
-    measured = tuple(
-        Contribution(name, *value_and_amount) for name, value_and_amount in json.loads(measures or "{}").items()
-    )
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
-    if held is None or held < forgotten:
-        return StoredDocument(serial, verdict, origin, time, leaves, False, None), ""
-    return StoredDocument(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
 def is_storable(name: str) -> bool:
@@ -542,18 +522,29 @@ class StoreReader:
     def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[StoredDocument]]:
         while True:
             rows = self._rows(query, *parameters, begin, batch)
-            found = [self._checked_document(row) for row in rows]
+            found = list(map(self._document, rows))
             if found:
                 yield found
             if len(rows) < batch:
                 return
             begin = found[-1].serial + 1
 
-    def _checked_document(self, row: Row) -> StoredDocument:
-        found, damaged_part = from_row(row, self._forgotten)
-        if found is None:
-            raise damage_error(self.path, f"the {damaged_part} of document number {row[0]} is not what was written")
-        return found
+    def _document(self, row: Row) -> StoredDocument:
+        """Return the document of a result row, after a check of both checksums."""
+        *columns, row_sum, held, text, title, text_sum = row
+        if checksum(*columns) != row_sum:
+            raise self._change_error("row", row[0])
+        if held is not None and checksum(held, text, title) != text_sum:
+            raise self._change_error("text", row[0])
+        serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
+        measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
+        verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
+        if held is None or held < self._forgotten:
+            return StoredDocument(serial, verdict, origin, time, leaves, False, None)
+        return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
+
+    def _change_error(self, part: str, serial: int) -> StoreError:
+        return damage_error(self.path, f"the {part} of document number {serial} is not what was written")
 
     def latest_documents(self, count: int) -> list[StoredDocument]:
         """Return the documents that arrived last, in order of arrival, without their texts."""
@@ -574,12 +565,12 @@ class StoreReader:
     def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         query = f"{_DOCUMENTS_BARE} {_STOPPED} ORDER BY d.serial DESC LIMIT ?"
-        return [self._checked_document(row) for row in self._rows(query, since, limit)]
+        return list(map(self._document, self._rows(query, since, limit)))
 
     def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
-        found = list(self._rows_of_ids(f"{_DOCUMENTS if text else _DOCUMENTS_BARE} d.id IN", [name]))
-        return self._checked_document(found[0]) if found else None
+        rows = self._rows_of_ids(f"{_DOCUMENTS if text else _DOCUMENTS_BARE} d.id IN", [name])
+        return next(map(self._document, rows), None)
 
     def text_beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
         """Return the beginnings of the texts of those documents that are in the window, by serial."""
@@ -599,9 +590,9 @@ class StoreReader:
         """Return the judged documents among some ids."""
         found: dict[str, JudgedDocument] = {}
         for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
-            stored = self._checked_document(tuple(row))
+            stored = self._document(tuple(row))
             if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
-                raise damage_error(self.path, f"the digest of document number {stored.serial} is not what was written")
+                raise self._change_error("digest", stored.serial)
             found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
         return found
 
@@ -686,9 +677,8 @@ class StoreReader:
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._connection.close()
+        self._closed = True
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -788,21 +778,11 @@ class Store(StoreReader):
     ) -> None:
         """Write documents and their verdicts, all or none, and delete one in the same transaction.
 
-        Parameters
-        ----------
-        rows : sequence of StoredDocument
-            Documents with new ids and serials. Rows with an origin are not yet in their place.
-        state : dict, optional
-            Texts to store with them, as in ``set_state``.
-        removed : StoredDocument, optional
-            A document to delete: its verdict, its text, and its part in the counts. A row may reuse its id.
-        released_by : str, optional
-            The person who released ``removed``; the row is the original that it becomes, already in its place.
-
-        Raises
-        ------
-        StoreError
-            If they cannot be written, for example because the disk is full; the store remains usable.
+        ``rows`` have new ids and serials; those with an origin are not yet in their place. ``state`` holds texts to
+        store with them, as in ``set_state``. Of the document ``removed``, verdict, text and part in the counts are
+        deleted, and a row may reuse its id; with ``released_by``, the person who released it, the only row is the
+        original that it becomes, already in its place. Raises ``StoreError`` if they cannot be written, for example
+        because the disk is full; the store remains usable.
         """
         if not rows and not state and removed is None:
             return

@@ -6,23 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import Domain, DomainCounts
 from neardup.classifier.evidence import Contribution, EvidenceTable
 from neardup.classifier.feature_rows import FeatureRows
 from neardup.classifier.measurer import Measurer, PreparedDocuments
-from neardup.classifier.records import Records
+from neardup.classifier.vector import NO_TIME, Records
 from neardup.errors import RecipeError
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
 from neardup.search.second_step import apply_second_step, check_classifier, probability_counts
 from neardup.text.html import content_of
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Record(NamedTuple):
@@ -33,6 +30,7 @@ class Record(NamedTuple):
     time: int
 
 
+UNKNOWN_RECORD = Record("", "", NO_TIME)
 RecordOf = Callable[[int], Record]
 
 #: Capacity of the cache in documents and in characters of their texts, some 40 MB; a full cache is emptied.
@@ -74,7 +72,7 @@ class _PreparedCache:
             self._prepared[serial] = _Prepared(rows, records.texts[i], int(times[i]), bool(foreign[i]))
             self._characters += len(records.texts[i])
 
-    def take(self, serials: Sequence[int]) -> tuple[PreparedDocuments, npt.NDArray[np.bool_]]:
+    def take(self, serials: Sequence[int]) -> tuple[PreparedDocuments, Bools]:
         """Return documents in the form that the measurer takes, and which of them are foreign."""
         documents = [self._prepared[serial] for serial in serials]
         rows = {name: FeatureRows.concatenate([one.rows[name] for one in documents]) for name in documents[0].rows}
@@ -113,12 +111,9 @@ class MeasureStep:
 
     def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
         self._recipe, self._record_of = recipe, record_of
-        #: Always 0: only a classifier has a training domain.
-        self.counts = DomainCounts()
 
-    def find_passing(self, record: Record, serial: int, candidates: Integers) -> PassedPairs:
-        """Return which candidates of a record pass, by their serials; ``serial`` is the one of the record or -1."""
-        del serial
+    def find_passing(self, record: Record, _serial: int, candidates: Integers) -> PassedPairs:
+        """Return which candidates of a record pass, by their serials."""
         records = [record, *map(self._record_of, candidates.tolist())]
         texts = [content_of(item.text, self._recipe.content) for item in records]
         places, count = np.arange(len(texts)), len(candidates)
@@ -131,14 +126,6 @@ class MeasureStep:
         step = self._recipe.parsed_second_step
         found = similarities(step.measure, counts) if step is not None else np.empty(0)
         return PassedPairs(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
-
-    def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
-        """Return nothing: the counts explain such a step."""
-        del vector
-        return ()
-
-    def forget_from(self, serial: int) -> None:
-        """Do nothing: this step has no cache."""
 
 
 class ClassifierStep:

@@ -113,10 +113,7 @@ def _scaling() -> list[tuple[str, Any]]:
 def load_sklearn() -> Any:
     """Return scikit-learn with the modules that training uses.
 
-    Raises
-    ------
-    NeardupError
-        If it is not installed.
+    Raises ``NeardupError`` if it is not installed.
     """
     try:
         import sklearn

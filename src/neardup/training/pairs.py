@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from neardup.classifier.feature_rows import FeatureRows
 from neardup.classifier.measurer import Measurer
-from neardup.classifier.records import read_records
-from neardup.classifier.vector import Vector, vector_statistics
+from neardup.classifier.vector import Vector, read_records, vector_statistics
 from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.embeddings import Encoder

@@ -24,7 +24,7 @@ from neardup.classifier.classifier import (
 )
 from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
-from neardup.documents import Corpus
+from neardup.documents import TextColumn, as_corpus
 from neardup.errors import RecipeError, option
 from neardup.evaluation.intervals import Figure, record_dict
 from neardup.features.embeddings import Encoder
@@ -490,7 +490,7 @@ FOLDS, MAX_FOLDS = 5, 20
 
 
 def train(
-    corpus: Corpus,
+    data: Any,
     labels: Any,
     *,
     vector: str | Vector = "default",
@@ -503,16 +503,49 @@ def train(
     kernels: Sequence[str] = KERNELS,
     folds: int = FOLDS,
     seed: int = 0,
-    threads: int | None = None,
-    encoder: Encoder | None = None,
+    text_column: TextColumn = None,
+    id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
+    threads: int | None = None,
+    encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Training:
-    """Train a classifier on labelled pairs; the parameters are those of ``neardup.train``.
+    """Train a classifier on labelled pairs; ``dedup`` and others take the ``.classifier`` of the result.
 
-    The corpus is read once, and once more for each kind of feature whose document frequencies the vector needs.
+    The data is read once, and once more for each kind of feature whose document frequencies the vector needs.
     Threads read and measure; machines are trained in one.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or the result of ``open_files``.
+    labels : path, table, or list of (id, id, label)
+        Labelled pairs: a CSV, TSV or JSON lines file, a store of labels, or the same in memory.
+    vector : str or Vector
+        The measures: a name such as ``default``, or a list such as ``jaccard(words:4), numbers``.
+    candidate_rule : str, optional
+        A low bound on one measure of feature sets; pairs below it are never measured. The default is
+        ``jaccard(words:3)`` from 0.1 on, or from the least similar labelled pair on if that is higher: a machine knows
+        nothing about pairs less similar than all of its training pairs.
+    content : str
+        The part of the texts that is compared, as in ``Recipe``.
+    label_column, positive, only, ignore_unknown
+        As in ``compare``.
+    kernels : sequence of str
+        ``linear``, ``rbf`` or both; of both, the linear one wins unless the other is clearly better.
+    folds : int
+        Number of cross-validation folds, 2 to 20. Raising it trains the judging machines on more of the pairs, and
+        takes longer.
+    seed : int
+        Random seed of the folds, and of the pairs in the coarse search.
+    text_column, id_column, title_column, time_column, threads, encoder, progress
+        As in ``dedup``.
+
+    Raises
+    ------
+    NeardupError
+        If something cannot be read, an option does not fit, or the labels are too few.
     """
     _check(kernels, folds, seed, threads)
     # Before the corpus is read, which may take long.
@@ -527,6 +560,7 @@ def train(
     progress = progress or ignore_progress
     label_options = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
+    corpus = as_corpus(data, text_column, id_column)
     pairs = labelled_pairs(
         corpus, labels, parsed, rule, label_options, threads=threads, encoder=encoder, progress=progress
     )

@@ -36,7 +36,7 @@ def verdict_record(
         "kind": verdict.kind,
         "of": verdict.of,
         "similarity": verdict.similarity,
-        **(_classifier_fields(verdict, classifier) if classifier else _measure_fields(verdict, recipe)),
+        **(_classifier_fields(verdict, classifier) if classifier else _recipe_fields(verdict, recipe)),
         "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
         "flag": verdict.flag,
         "recipe": recipe.name,
@@ -51,21 +51,11 @@ def verdict_record(
     return record
 
 
-def _measure_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
-    """Return the measure by which two texts match, and its numbers."""
-    return {"measure": recipe.measure, "threshold": recipe.threshold, **_count_fields(verdict, recipe)}
-
-
 def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
     """Return the score, the cut and the measures of a classifier."""
     # JSON has no number for an infinite cut, which accepts every pair.
     cut = classifier.cut if isfinite(classifier.cut) else None
-    fields: dict[str, Any] = {
-        "measure": "learned",
-        "classifier": classifier.fingerprint,
-        "cut": cut,
-        "score": verdict.score,
-    }
+    fields = {"measure": "learned", "classifier": classifier.fingerprint, "cut": cut, "score": verdict.score}
     if verdict.score is None:
         return fields | {"reason": "equal texts, which no classifier judges", "measures": []}
     bar = "" if cut is None else f" >= {cut:g}"
@@ -73,19 +63,20 @@ def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, An
     return fields | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
 
 
-def _count_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
-    """Return the counts behind a similarity, under the names of ``neardup explain``."""
+def _recipe_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return the measure and the counts behind a similarity, under the names of ``neardup explain``."""
+    fields = {"measure": recipe.measure, "threshold": recipe.threshold}
     if verdict.counts is None:
-        return {}
+        return fields
     o, a, b = verdict.counts
     kind = recipe.parsed_features.kind
     if recipe.second_step or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
-        return {"counts": {"o": o, "a": a, "b": b}}
+        return fields | {"counts": {"o": o, "a": a, "b": b}}
     from neardup.pipeline.counterfactual import reason_line
     from neardup.pipeline.resolved_features import Counts
 
     reason = reason_line(recipe, Counts(o, a, b), (o, a, b), ("", ""))
-    return {"reason": reason, "shared": o, "sizes": [a, b]}
+    return fields | {"reason": reason, "shared": o, "sizes": [a, b]}
 
 
 def passages(text: str, original_text: str, recipe: Recipe) -> list[dict[str, Any]]:

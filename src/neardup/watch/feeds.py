@@ -1,13 +1,23 @@
-"""Items of XML: feeds in RSS 0.9x, 1.0 and 2.0 and Atom, and news in NITF and NewsML."""
+"""XML of news, as it occurs: feeds in RSS 0.9x, 1.0 and 2.0 and Atom, and news in NITF, NewsML 1 and NewsML-G2.
+
+Entities of HTML, a bare ``&`` and control characters are repaired as text; other XML that is not well-formed is
+rejected. The recovery of libxml2 is no substitute: it drops a bare ``&`` or ``<``, and after an unclosed tag it nests
+the following items in each other. Every pattern here takes time in proportion to the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
+from html import escape
+from html.entities import html5
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neardup.text.html import strip_tags
-from neardup.watch.records import NO_TEXT, BrokenPart, Item, Items, first_time, join_title
-from neardup.watch.xml_parser import local_name, xml_bytes, xml_items, xml_text
+from neardup.errors import InputError
+from neardup.text.encoding import decode_feed
+from neardup.text.html import INLINE, collapse_lines, strip_tags
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time, join_title
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -17,61 +27,144 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _ATOM = "{http://www.w3.org/2005/Atom}"
+#: How the namespaces of RSS 0.90, 1.0 and 2.0 begin.
+_RSS = tuple(
+    f"{{http://{host}/" for host in ("purl.org/rss", "my.netscape.com", "channel.netscape.com", "backend.userland.com")
+)
 #: Types of text with markup in it.
 _MARKUP = ("html", "text/html", "application/xhtml+xml")
+#: Elements of NITF that are not part of the text.
+_EXCLUDED = {"media", "body.end", "body.head"}
 
 
-def rss_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Yield the items of an RSS feed of any version; items without title and description are rejected."""
-    for where, item in xml_items(data, "item", items):
-        title = _markup(item, "title", f"{_DC}title")
-        body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")
-        link = _text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link"))
-        key = _text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", "")
-        dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
-        yield from build_item(item, where, items, key=key, title=title, body=body, link=link, times=_texts(item, dates))
+class _Fields(NamedTuple):
+    """The parts of an item; its time is the first readable one."""
+
+    key: str
+    title: str
+    body: str
+    link: str
+    times: Iterable[str]
 
 
-def atom_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Yield the entries of an Atom feed; the time of an entry is its last update."""
-    for where, entry in xml_items(data, "entry", items):
-        title = _atom_text(_child(entry, "title"))
-        body = _atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary"))
-        links = [child for child in entry if child.tag == f"{_namespace(entry)}link"]
-        dates = ("updated", "modified", "published", "issued", "created", f"{_DC}date")
-        yield from build_item(
-            entry,
-            where,
-            items,
-            key=_text(entry, "id"),
-            title=title,
-            body=body,
-            link=_link_of(links),
-            times=_texts(entry, dates),
-        )
+def feed_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Yield the items of a file of one of the kinds of ``FEEDS``; those without text are rejected."""
+    name, fields_of = FEEDS[found.kind]
+    for where, element in _item_elements(data, name, found):
+        raw: bytes = load_lxml().tostring(element, encoding="utf-8", with_tail=False)
+        fields = fields_of(element)
+        if text := join_title(fields.title, fields.body):
+            link = fields.link.strip()
+            yield Item(fields.key.strip(), text, fields.title, first_time(fields.times), link, raw)
+        else:
+            found.reject(where, NO_TEXT, raw)
 
 
-def build_item(
-    element: Element, where: str, items: Items, *, key: str, title: str, body: str, link: str, times: Iterable[str]
-) -> Iterator[Item]:
-    """Yield the item with these parts, or reject it if it has no text."""
-    raw = xml_bytes(element)
-    text = join_title(title, body)
-    if not text:
-        items.broken_parts.append(BrokenPart(where, NO_TEXT, raw))
-        return
-    yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
+def _rss_fields(item: Element) -> _Fields:
+    dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
+    return _Fields(
+        key=_text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", ""),
+        title=_markup(item, "title", f"{_DC}title"),
+        body=_markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description"),
+        link=_text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link")),
+        times=_texts(item, dates),
+    )
 
 
-def _namespace(element: Element) -> str:
-    """Return the namespace of an element, in braces, as it precedes names."""
-    tag: str = element.tag
-    return tag[: tag.rfind("}") + 1]
+def _atom_fields(entry: Element) -> _Fields:
+    """Return the fields of an entry; its time is that of its last update."""
+    return _Fields(
+        key=_text(entry, "id"),
+        title=_atom_text(_child(entry, "title")),
+        body=_atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary")),
+        link=_link_of(child for child in entry if child.tag == f"{_namespace(entry.tag)}link"),
+        times=_texts(entry, ("updated", "modified", "published", "issued", "created", f"{_DC}date")),
+    )
+
+
+def _nitf_fields(root: Element) -> _Fields:
+    head, body = _first_element(root, "body.head"), _first_element(root, "body")
+    headline = _element_text(head, "hl1", "headline") or _element_text(_first_element(root, "head"), "title")
+    content = _first_element(root, "body.content")
+    holder = body if content is None else content
+    dates = [(root, "date.issue"), (root, "date.release"), (head, "story.date")]
+    return _Fields(
+        key=_attribute(root, "doc-id", "id-string"),
+        title=" ".join(headline.split()),
+        body="" if holder is None else _text_of(holder, _EXCLUDED),
+        link="",
+        times=[node.get("norm", "") for element, name in dates for node in _elements(element, name)],
+    )
+
+
+def _newsml_fields(item: Element) -> _Fields:
+    """Return the fields of an item of NewsML 1: the text of all components and the time of the revision."""
+    inline = [_inline(content) for content in _elements(item, "DataContent")]
+    titles = [_element_text(item, "HeadLine"), *(title for title, _ in inline)]
+    return _Fields(
+        key=_element_text(_first_element(item, "NewsIdentifier"), "PublicIdentifier", "NewsItemId"),
+        title=next(filter(None, titles), ""),
+        body="\n".join(body for _, body in inline if body),
+        link="",
+        times=[_element_text(item, name) for name in ("ThisRevisionCreated", "FirstCreated", "DateAndTime", "DateId")],
+    )
+
+
+def _g2_fields(item: Element) -> _Fields:
+    """Return the fields of an item of NewsML-G2, whose time is that of its version."""
+    meta = _first_element(item, "contentMeta")
+    titles = [_element_text(meta, "headline"), _element_text(_first_element(item, "itemMeta"), "title")]
+    bodies = []
+    for content in (content for contents in _elements(item, "contentSet") for content in contents):
+        if _local_name(content) == "inlineXML":
+            title, body = _inline(content)
+            titles.append(title)
+            bodies.append(body)
+        elif _local_name(content) == "inlineData" and "encoding" not in content.attrib:
+            text = "".join(content.itertext())
+            bodies.append(strip_tags(text) if "html" in content.get("contenttype", "") else text.strip())
+    names = ("versionCreated", "contentModified", "contentCreated", "firstCreated")
+    return _Fields(
+        key=item.get("guid", ""),
+        title=next(filter(None, titles), ""),
+        body="\n".join(filter(None, bodies)) or _element_text(meta, "description"),
+        link=_attribute(item, "link", "href"),
+        times=[_element_text(item, name) for name in names],
+    )
+
+
+#: By kind: the name of the elements that are items, and their fields. Packages of NewsML-G2 have no text.
+FEEDS: dict[str, tuple[str, Callable[[Element], _Fields]]] = {
+    "rss": ("item", _rss_fields),
+    "atom": ("entry", _atom_fields),
+    "newsml": ("NewsItem", _newsml_fields),
+    "newsml-g2": ("newsItem", _g2_fields),
+    "nitf": ("nitf", _nitf_fields),
+}
+
+
+def _inline(content: Element) -> tuple[str, str]:
+    """Return title and body of the content of an item: NITF, a page, or plain text."""
+    nitf = _first_element(content, "nitf")
+    if nitf is None:
+        return "", _text_of(content)
+    fields = _nitf_fields(nitf)
+    return fields.title, fields.body
+
+
+def _namespace(name: str) -> str:
+    """Return the namespace of a name, in braces; empty without one."""
+    return name[: name.rfind("}") + 1]
+
+
+def _local_name(element: Element) -> str:
+    name: str = element.tag
+    return name.rpartition("}")[2]
 
 
 def _child(element: Element, name: str) -> Element | None:
     """Return the first child of that name; names without a namespace are in that of the element."""
-    return element.find(name if name.startswith("{") else _namespace(element) + name)
+    return element.find(name if name.startswith("{") else _namespace(element.tag) + name)
 
 
 def _texts(element: Element, names: Iterable[str]) -> list[str]:
@@ -87,7 +180,7 @@ def _text(element: Element, *names: str) -> str:
 def _markup(element: Element, *names: str) -> str:
     """Return the text of the first child of those names that has one, without markup, escaped or as elements."""
     found = (child for name in names if (child := _child(element, name)) is not None)
-    texts = (xml_text(child) if len(child) else strip_tags(child.text or "") for child in found)
+    texts = (_text_of(child) if len(child) else strip_tags(child.text or "") for child in found)
     return next(filter(None, texts), "")
 
 
@@ -97,7 +190,7 @@ def _atom_text(element: Element | None) -> str:
         return ""
     kind = element.get("type", "text").strip().lower()
     if len(element):
-        return xml_text(element)
+        return _text_of(element)
     text = element.text or ""
     if kind in _MARKUP or element.get("mode") == "escaped":
         return strip_tags(text)
@@ -110,103 +203,170 @@ def _link_of(links: Iterable[Element]) -> str:
     return found.get("alternate", "") or next(iter(found.values()), "")
 
 
-#: Elements of NITF that are not part of the text.
-_EXCLUDED = {"media", "body.end", "body.head"}
-
-
-def nitf_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Yield the item of a NITF file: headline and body, id of the document, time of issue."""
-    for where, root in xml_items(data, "nitf", items):
-        title, body, times = _nitf(root)
-        key = next((value for node in _elements(root, "doc-id") if (value := node.get("id-string", ""))), "")
-        yield from build_item(root, where, items, key=key, title=title, body=body, link="", times=times)
-
-
-def newsml_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Yield the news items of a NewsML 1 file, with the text of all components and the time of the revision."""
-    for where, item in xml_items(data, "NewsItem", items):
-        identifier = _first_element(item, "NewsIdentifier")
-        key = _element_text(identifier, "PublicIdentifier") or _element_text(identifier, "NewsItemId")
-        bodies, titles = [], [_element_text(item, "HeadLine")]
-        for content in _elements(item, "DataContent"):
-            title, body = _inline(content)
-            titles.append(title)
-            bodies.append(body)
-        names = ("ThisRevisionCreated", "FirstCreated", "DateAndTime", "DateId")
-        yield from build_item(
-            item,
-            where,
-            items,
-            key=key,
-            title=next(filter(None, titles), ""),
-            body="\n".join(filter(None, bodies)),
-            link="",
-            times=[_element_text(item, name) for name in names],
-        )
-
-
-def g2_items(data: bytes, items: Items) -> Iterator[Item]:
-    """Yield the news items of a NewsML-G2 file, a message or a single item, with the time of the version.
-
-    Packages and concepts have no text.
-    """
-    for where, item in xml_items(data, "newsItem", items):
-        meta = _first_element(item, "contentMeta")
-        titles = [_element_text(meta, "headline"), _element_text(_first_element(item, "itemMeta"), "title")]
-        bodies = []
-        for content in _elements(item, "contentSet"):
-            for inline in content:
-                if local_name(inline.tag) == "inlineXML":
-                    title, body = _inline(inline)
-                    titles.append(title)
-                    bodies.append(body)
-                elif local_name(inline.tag) == "inlineData" and "encoding" not in inline.attrib:
-                    text = "".join(inline.itertext())
-                    bodies.append(strip_tags(text) if "html" in inline.get("contenttype", "") else text.strip())
-        names = ("versionCreated", "contentModified", "contentCreated", "firstCreated")
-        yield from build_item(
-            item,
-            where,
-            items,
-            key=item.get("guid", ""),
-            title=next(filter(None, titles), ""),
-            body="\n".join(filter(None, bodies)) or _element_text(meta, "description"),
-            link=next((value for node in _elements(item, "link") if (value := node.get("href", ""))), ""),
-            times=[_element_text(item, name) for name in names],
-        )
-
-
-def _inline(content: Element) -> tuple[str, str]:
-    """Return title and body of the content of an item: NITF, a page, or plain text."""
-    nitf = _first_element(content, "nitf")
-    if nitf is not None:
-        title, body, _ = _nitf(nitf)
-        return title, body
-    return "", xml_text(content)
-
-
-def _nitf(root: Element) -> tuple[str, str, list[str]]:
-    head, body = _first_element(root, "body.head"), _first_element(root, "body")
-    headline = _element_text(head, "hl1") or _element_text(head, "headline")
-    title = " ".join((headline or _element_text(_first_element(root, "head"), "title")).split())
-    content = _first_element(root, "body.content")
-    holder = body if content is None else content
-    text = "" if holder is None else xml_text(holder, _EXCLUDED)
-    dates = [node.get("norm", "") for name in ("date.issue", "date.release") for node in _elements(root, name)]
-    dates += [node.get("norm", "") for node in _elements(head, "story.date")]
-    return title, text, dates
-
-
 def _elements(element: Element | None, name: str) -> Iterable[Element]:
     """Return the elements of that name inside another, whatever namespace they are in."""
-    return () if element is None else (node for node in element.iter() if local_name(node.tag) == name)
+    return () if element is None else element.iter(f"{{*}}{name}")
 
 
 def _first_element(element: Element | None, name: str) -> Element | None:
     return next(iter(_elements(element, name)), None)
 
 
-def _element_text(element: Element | None, name: str) -> str:
-    """Return the text of the first element of that name that has one."""
-    texts = (" ".join("".join(node.itertext()).split()) for node in _elements(element, name))
-    return next(filter(None, texts), "")
+def _element_text(element: Element | None, *names: str) -> str:
+    """Return the text of the first element of those names that has one."""
+    nodes = (node for name in names for node in _elements(element, name))
+    return next(filter(None, (" ".join("".join(node.itertext()).split()) for node in nodes)), "")
+
+
+def _attribute(element: Element, name: str, attribute: str) -> str:
+    """Return the attribute of the first element of that name that has it."""
+    return next(filter(None, (node.get(attribute, "") for node in _elements(element, name))), "")
+
+
+_NAME_PART = r"[^\W\d][\w.-]*+"
+#: The name of an element, with its prefix.
+_NAME = rf"(?:{_NAME_PART}:)?{_NAME_PART}"
+
+_CDATA_OR_COMMENT = r"<!\[CDATA\[(?P<characters>.*?)(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
+_REFERENCE = re.compile(
+    rf"{_CDATA_OR_COMMENT}|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?", re.DOTALL
+)
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
+
+
+def _html_character(match: re.Match[str]) -> str:
+    """Return the escaped character of an HTML entity; empty for unknown entities and for those of XML."""
+    name = match["name"]
+    return "" if name is None or name in _XML_NAMES else escape(html5.get(f"{name};", ""))
+
+
+def _repaired_reference(match: re.Match[str]) -> str:
+    whole, number = match[0], match["number"]
+    if whole.startswith("<") or match["name"] in _XML_NAMES:
+        return whole
+    if number is not None:
+        code = int(number[1:], 16) if number[0] in "xX" else int(number)
+        return whole if code < 0x110000 and not _CONTROL_CHARACTER.match(chr(code)) else "\ufffd"
+    return _html_character(match) or f"&amp;{whole[1:]}"
+
+
+_DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
+#: What may precede the first element, and a document type after it.
+_PROLOG = r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
+_QUOTED = r""""[^"]*+"|'[^']*+'"""
+_DOCTYPE = re.compile(
+    rf"({_PROLOG})<!DOCTYPE\b(?:[^\[<>\"']++|{_QUOTED})*+"
+    rf"(?:\[(?:[^\]\"'<]++|{_QUOTED}|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<)*+\]\s*+)?+>",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPEN_DOCTYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_ROOT = re.compile(rf"{_PROLOG}<({_NAME})(?=[\s/>])", re.DOTALL)
+_SKIPPED_ELEMENTS = {"script", "style", "head", "title"}
+_INLINE_NAMES = "lang pronounce person org location money num chron event function virtloc copyrite"
+#: Inline elements of NITF and HTML.
+_INLINE_ELEMENTS = INLINE | frozenset(_INLINE_NAMES.split())
+
+
+def load_lxml() -> Any:
+    """Return ``lxml.etree``; raises ``InputError`` with the command that installs it."""
+    try:
+        from lxml import etree
+    except ImportError as error:
+        raise InputError(
+            f"feeds are read with lxml, and {error.name or error} is not installed; "
+            "pip install 'neardup[watch]' brings it"
+        ) from None
+    return etree
+
+
+@cache
+def _parser() -> Any:
+    return load_lxml().XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+
+
+def root_name(data: bytes) -> str:
+    """Return the name of the first element of a file, with its prefix; empty if that is incomplete."""
+    found = _ROOT.match(_without_doctype(decode_feed(data)[0])[0])
+    return found[1] if found else ""
+
+
+def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Element]]:
+    """Yield the position and the element of each item in a file."""
+    text, note = decode_feed(data)
+    if note:
+        found.notes.append(Note("the file", note))
+    text, had_doctype = _without_doctype(text)
+    # A document type may define the entities of HTML, as that of RSS 0.91 does.
+    entities_replaced = _REFERENCE.sub(lambda match: _html_character(match) or match[0], text) if had_doctype else text
+    root, fault = _parse(entities_replaced)
+    if root is None:
+        text = _REFERENCE.sub(_repaired_reference, _CONTROL_CHARACTER.sub(" ", text))
+        root, _ = _parse(text)
+        if root is None:
+            is_cut = not _has_end_tag(text)
+            found.reject("the file", TRUNCATED_FILE if is_cut else fault, data, is_cut)
+            return
+        found.notes.append(Note("the file", fault))
+    # Items of modules and items inside of items are none, unless there are no others.
+    outermost = [one for one in root.iter(f"{{*}}{name}") if next(one.iterancestors(f"{{*}}{name}"), None) is None]
+    namespaces = ("", _namespace(root.tag))
+    expected = [one for one in outermost if (space := _namespace(one.tag)) in namespaces or space.startswith(_RSS)]
+    yield from ((f"item {number}", element) for number, element in enumerate(expected or outermost, 1))
+
+
+def _without_doctype(text: str) -> tuple[str, bool]:
+    """Return a text without XML declaration and document type, and whether it had one; line numbers stay the same."""
+    declared = _DECLARATION.match(text)
+    if declared is not None:
+        text = declared[1] + text[declared.end() :]
+    found = _DOCTYPE.match(text)
+    if found is None:
+        return text, False
+    return found[1] + "\n" * text.count("\n", found.end(1), found.end()) + text[found.end() :], True
+
+
+def _parse(text: str) -> tuple[Element | None, str]:
+    """Return the root of XML; or None, and the reason why it is not well-formed."""
+    if _OPEN_DOCTYPE.match(text):
+        return None, "not well-formed XML (a document type that does not end)"
+    etree = load_lxml()
+    try:
+        return etree.fromstring(text.encode(errors="replace"), _parser()), ""
+    except etree.XMLSyntaxError as error:
+        reason = next(iter(str(error.msg).splitlines()), "")
+        return None, f"not well-formed XML ({reason[:120]})"
+
+
+def _has_end_tag(text: str) -> bool:
+    """Return whether the first element is closed."""
+    root = _ROOT.match(text)
+    return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
+
+
+def _text_of(element: Element, excluded: Collection[str] = ()) -> str:
+    """Return the text of an element with its blocks as lines, without scripts, styles and heads of pages."""
+    parts: list[str] = []
+    stack: list[tuple[Element, bool]] = [(element, False)]
+    while stack:
+        node, is_closed = stack.pop()
+        name = _local_name(node)
+        is_silent = not is_closed and node is not element and name.lower() in _SKIPPED_ELEMENTS
+        if not is_silent and name.lower() not in _INLINE_ELEMENTS:
+            parts.append("\n")
+        if is_closed or is_silent or (name in excluded and node.getparent() is element):
+            if node is not element:
+                parts.append((node.tail or "").replace("\n", " "))
+            continue
+        parts.append((node.text or "").replace("\n", " "))
+        stack.append((node, True))
+        stack += [(child, False) for child in reversed(node)]
+    return collapse_lines("".join(parts))

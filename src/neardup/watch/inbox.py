@@ -1,10 +1,11 @@
-"""The inbox: its files, which of them have settled, and the order in which they are taken."""
+"""The inbox: its files with their stamps, which of them have settled, and the order in which they are taken."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import heapq
+import json
 import os
 import stat
 import time
@@ -14,20 +15,74 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from neardup.errors import InputError
-from neardup.watch.names import Stamp, file_stamp, is_ignored
+
+#: Suffix of the sidecar of a file, with its verdict and evidence, or the reason of its rejection.
+SIDECAR = ".neardup.json"
+#: The same for a file of several items, a line for each.
+SIDECAR_LINES = ".neardup.jsonl"
+_IGNORED = (".tmp", ".part", ".partial", ".crdownload", "~", SIDECAR, SIDECAR_LINES)
+
+
+class Stamp(NamedTuple):
+    """What distinguishes a file from its other versions, and from another file of its name."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def file_stamp(status: os.stat_result) -> Stamp:
+    """Return the stamp in the status of a file."""
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """Return the stamp of the file at a path without following links, None if there is no file.
+
+    Raises ``OSError`` if the system cannot tell.
+    """
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return file_stamp(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def origin_of(path: str, stamp: Stamp) -> str:
+    """Return the key of a file in the store: its path below the inbox, and its stamp, in ASCII."""
+    return json.dumps([path, *stamp])
+
+
+def file_of(origin: str) -> tuple[str, Stamp]:
+    """Return the path and the stamp in a key."""
+    path, *stamp = json.loads(origin)
+    return path, Stamp(*stamp)
+
+
+def printable_path(path: str) -> str:
+    """Return a path as valid UTF-8, with other bytes as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_ignored(name: str) -> bool:
+    """Return whether files and folders of this name are ignored: hidden, unfinished, or a sidecar."""
+    return name.startswith(".") or name.lower().endswith(_IGNORED)
+
+
+def open_file(path: str) -> int:
+    """Open a file for reading without following links or waiting for pipes, whatever is at the path by now."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 class SettledFile(NamedTuple):
-    """A file to take: its path below the inbox, and its stamp when it had settled."""
+    """A file to take."""
 
-    path: str
-    stamp: Stamp
+    path: str  #: below the inbox
+    stamp: Stamp  #: when it had settled
 
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """The state of a file."""
-
     stamp: Stamp  #: as last seen
     first_seen: float  #: when this stamp was first seen, by a clock that never jumps
     #: When it may be taken; None while it is being judged, or if it stays in the inbox.
@@ -82,12 +137,9 @@ class Inbox:
                 continue
             except OSError as error:
                 found.failed.append((folder, error))
+        unread = tuple(os.path.join(path, "") for path, _ in found.failed)
         for path, file in self._files.items():
-            if (
-                file.due is None
-                and path not in found.files
-                and any(_is_below(path, folder) for folder, _ in found.failed)
-            ):
+            if file.due is None and path not in found.files and f"{path}{os.sep}".startswith(unread):
                 found.files[path] = file
         self._files = found.files
         # All files of one scan get the same age, so that they settle together and are taken in their order.
@@ -115,14 +167,11 @@ class Inbox:
             elif not stat.S_ISREG(status.st_mode):
                 found.links += 1
             else:
-                self._record_file(path, file_stamp(status), found)
-
-    def _record_file(self, path: str, stamp: Stamp, found: Scan) -> None:
-        file = self._files.get(path)
-        if file is None or file.stamp != stamp:
-            file = _File(stamp, 0.0, None)
-            found.new.append((path, file))
-        found.files[path] = file
+                file, stamp = self._files.get(path), file_stamp(status)
+                if file is None or file.stamp != stamp:
+                    file = _File(stamp, 0.0, None)
+                    found.new.append((path, file))
+                found.files[path] = file
 
     def _schedule(self, path: str, file: _File, due: float) -> None:
         file.due = due
@@ -182,10 +231,6 @@ class Inbox:
     def forget_file(self, path: str) -> None:
         """Forget a file that is no longer there."""
         self._files.pop(path, None)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + os.sep)
 
 
 @contextmanager

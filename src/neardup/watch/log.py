@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neardup.stream.document import Verdict
 
-#: The seconds over which the rate is measured, and the number of matches kept.
-_RATE_S, _MAX_RECENT = 10.0, 8
-#: Reasons that differ only in numbers count as one; this many are counted separately.
+#: The seconds over which the rate is measured.
+_RATE_S = 10.0
 _NUMBER = re.compile(r"\d[\d,.]*")
-_MAX_REASONS, _OTHER_REASONS = 200, "other reasons"
+#: Reasons that are counted separately.
+_MAX_REASONS = 200
+_FIRST_REMINDER_S, _LAST_REMINDER_S = 30.0, 3600.0
 
 
 class Counters:
@@ -31,10 +32,9 @@ class Counters:
         #: Files and items rejected, and items whose id another item had.
         self.quarantined = self.repeated_ids = 0
         self.check_s = 0.0  #: seconds spent on verdicts
-        #: Reasons of rejections with their counts, earlier runs included, without the numbers in them; at most 200 are
-        #: counted separately.
+        #: Reasons of rejections without the numbers in them, earlier runs included.
         self.reasons: Counter[str] = Counter()
-        self.recent_duplicates: deque[Verdict] = deque(maxlen=_MAX_RECENT)
+        self.recent_duplicates: deque[Verdict] = deque(maxlen=8)
         self._downstream = downstream
         self._clock = clock
         self._samples: deque[tuple[float, int]] = deque([(clock(), 0)])
@@ -50,11 +50,12 @@ class Counters:
             self.originals += 1
 
     def count_rejected(self, reasons: Iterable[str]) -> None:
-        """Count what was rejected."""
+        """Count what was rejected; reasons that differ only in numbers count as one."""
         for reason in reasons:
             self.quarantined += 1
             kind = _NUMBER.sub("N", reason)
-            self.reasons[kind if kind in self.reasons or len(self.reasons) < _MAX_REASONS else _OTHER_REASONS] += 1
+            is_counted = kind in self.reasons or len(self.reasons) < _MAX_REASONS
+            self.reasons[kind if is_counted else "other reasons"] += 1
 
     def sample_rate(self) -> None:
         """Record the current count for the rate."""
@@ -86,17 +87,13 @@ class Counters:
 
 @dataclass(slots=True)
 class _Trouble:
-    """The start of a trouble, the delay between two reminders, and the time of the next one."""
-
     begin: float
-    delay: float
     next_reminder: float
+    delay: float = _FIRST_REMINDER_S  #: between two reminders
 
 
 #: Receives an event and its fields.
 Listener = Callable[[str, dict[str, Any]], None]
-
-_FIRST_REMINDER, _LAST_REMINDER = 30.0, 3600.0
 
 
 class Log:
@@ -128,10 +125,10 @@ class Log:
         """Report a trouble at once, and while it lasts again after 30 s, then at doubling intervals up to an hour."""
         now, trouble = self._clock(), self._troubles.get(about)
         if trouble is None:
-            self._troubles[about] = _Trouble(now, _FIRST_REMINDER, now + _FIRST_REMINDER)
+            self._troubles[about] = _Trouble(now, now + _FIRST_REMINDER_S)
             self.write("trouble", message=message, **fields)
         elif now >= trouble.next_reminder:
-            trouble.delay = min(trouble.delay * 2, _LAST_REMINDER)
+            trouble.delay = min(trouble.delay * 2, _LAST_REMINDER_S)
             trouble.next_reminder = now + trouble.delay
             self.write("trouble", message=message, for_s=round(now - trouble.begin, 1), **fields)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from itertools import count
 
 from neardup.files import flush_folder
-from neardup.watch.names import SIDECAR_LINES, FreeNumbers, Stamp, file_stamp, numbered_path, sidecar_of, stamp_at
+from neardup.watch.inbox import SIDECAR, SIDECAR_LINES, Stamp, file_stamp, open_file, stamp_at
 
 #: Errors of systems without hard links, with too many of them, or without links to files of other users.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -28,8 +29,6 @@ def rename_new(source: str, target: str) -> None:
     """
     try:
         os.link(source, target, follow_symlinks=False)
-    except FileExistsError:
-        raise
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
@@ -38,11 +37,6 @@ def rename_new(source: str, target: str) -> None:
         os.rename(source, target)
     else:
         os.unlink(source)
-
-
-def open_file(path: str) -> int:
-    """Open a file for reading without following links or waiting for pipes, whatever is at the path by now."""
-    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def move(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
@@ -78,8 +72,6 @@ def link(source: str, stamp: Stamp, target: str, temporary_path: str, *, copies:
         raise FileReplacedError
     try:
         os.link(source, target, follow_symlinks=False)
-    except FileExistsError:
-        raise
     except OSError as error:
         if error.errno != errno.EXDEV and not (copies and error.errno in _NO_LINK):
             raise
@@ -148,8 +140,53 @@ def remove_file(path: str) -> None:
         return
 
 
-#: The folder of incomplete files in an output folder.
-_TEMPORARY_FOLDER = ".neardup"
+#: The most bytes of a name on usual file systems.
+_MAX_NAME_BYTES = 255
+
+
+class FreeNumbers:
+    """Numbers for repeated names. The last number of each name is stored, so that the next one is found fast."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def next_free(self, name: str, is_taken: Callable[[int], bool]) -> int:
+        """Return the next number from 2 on that is not taken."""
+        number = next(number for number in count(self._next.get(name, 2)) if not is_taken(number))
+        if len(self._next) > 10_000:
+            self._next.clear()
+        self._next[name] = number + 1
+        return number
+
+
+def numbered_path(path: str, number: int) -> str:
+    """Return the path of a second (third, ...) file of a name: ``a/b~2.txt``; 1 changes nothing."""
+    if number < 2:
+        return path
+    folder, name = os.path.split(path)
+    stem, suffix = os.path.splitext(name)
+    return os.path.join(folder, fitted_name(stem, f"~{number}{suffix}"))
+
+
+def fitted_name(name: str, ending: str) -> str:
+    """Return a name with an ending; the name is cut if both together are too long for a file system."""
+    limit = _MAX_NAME_BYTES - len(os.fsencode(ending))
+    raw = os.fsencode(name)
+    if len(raw) > limit:
+        # A character that the cut would split is dropped.
+        name = os.fsdecode(raw[:limit].decode("utf-8", "ignore").encode())
+    return name + ending
+
+
+def sidecar_of(path: str, ending: str = SIDECAR) -> str:
+    """Return the path of the sidecar of a file."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, fitted_name(name, ending))
+
+
+def lines_path(path: str) -> str:
+    """Return the path of the JSON lines made from a file of several items."""
+    return path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
 
 
 class OutputFolder:
@@ -157,7 +194,7 @@ class OutputFolder:
 
     def __init__(self, root: str, tag: str) -> None:
         self.root = root
-        self._temporary_folder = os.path.join(root, _TEMPORARY_FOLDER, f"incomplete-{tag}")
+        self._temporary_folder = os.path.join(root, ".neardup", f"incomplete-{tag}")
         self._temporary_number = 0
         self._unflushed: set[str] = set()
         self._numbers = FreeNumbers()
@@ -242,26 +279,3 @@ class OutputFolder:
             with suppress(FileNotFoundError):
                 flush_folder(folder)
         self._unflushed.clear()
-
-
-class RecordFile:
-    """A file of JSON lines, collected in memory until it is written."""
-
-    def __init__(self, output: OutputFolder) -> None:
-        self._output = output
-        self._lines: list[bytes] = []
-        self._placed = False
-
-    def add(self, line: bytes) -> None:
-        """Add a record."""
-        self._lines.append(line)
-
-    def place(self, name: str, *, is_resumed: bool) -> None:
-        """Write the file under a name, once; after a crash it may be there already.
-
-        Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
-        """
-        if not self._placed:
-            target = self._output.prepare_path(name)
-            write_once(b"".join(self._lines), target, self._output.temporary_path(), is_resumed=is_resumed)
-            self._placed = True

@@ -3,126 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
-from neardup.errors import NeardupError, OutputError, RecipeError
+from neardup.documents.output import OutputFile, check_place
+from neardup.errors import OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
-from neardup.pages.report import ReportLimits, document_lead
+from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
+from neardup.pages.report_page import Section, report_page
 from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, format_time
-from neardup.stream.index import read_stored_recipe
+from neardup.recipe import Recipe
+from neardup.search.margin import criterion_of, has_threshold
+from neardup.stream.document import Document
+from neardup.stream.index import matching_pairs, read_stored_recipe
+from neardup.stream.replay_report import evidence_in_words
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered_path, printable_path, sidecar_of
-from neardup.watch.outputs import open_file
-from neardup.watch.pending import read_items
-from neardup.watch.records import Item
+from neardup.times import utc
+from neardup.watch.placement import PlacedItems
 from neardup.watch.settings import FOLDERS, QUARANTINED
-
-if TYPE_CHECKING:
-    from neardup.classifier.classifier import Classifier
-    from neardup.pages.report import Report
-    from neardup.recipe import Recipe
-
-#: The most numbered files of one name that are searched.
-_MAX_NUMBERED_FILES = 20
-
-
-class PlacedItems:
-    """Finds placed items in the output folders by their entries in the store.
-
-    Removed and changed items are not found. A duplicate is identified by its sidecar, an original by the size and the
-    time of its file, and an item of a file with several items by its id.
-
-    ``max_bytes``: the most bytes that are read; items beyond are not found.
-    """
-
-    def __init__(self, originals: str, duplicates: str, content: str, max_bytes: int) -> None:
-        self._originals, self._duplicates, self._content = originals, duplicates, content
-        self._remaining_bytes = max_bytes
-        self._files: dict[str, dict[str, Item]] = {}
-
-    def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
-        """Return an item and the path of its file, empty for an item of several; None if it is not found."""
-        try:
-            path, stamp = file_of(origin)
-        except (ValueError, TypeError):
-            return None
-        folder = self._duplicates if is_duplicate else self._originals
-        lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        for number in range(1, _MAX_NUMBERED_FILES + 1):
-            single, several = (os.path.join(folder, numbered_path(one, number)) for one in (path, lines))
-            if not (os.path.lexists(single) or os.path.lexists(several)):
-                return None
-            with suppress(OSError, ValueError, NeardupError, RecursionError):
-                is_it = self._has_sidecar(single, name) if is_duplicate else _has_stamp(single, stamp)
-                if is_it and (found := self._first_item(printable_path(path), self._read(single))) is not None:
-                    return found, single
-            found = self._items_by_id(several, is_duplicate=is_duplicate).get(name)
-            if found is not None:
-                return found, ""
-        return None
-
-    def _has_sidecar(self, path: str, name: str) -> bool:
-        """Return whether the sidecar of a file is that of the item."""
-        record = json.loads(self._read(sidecar_of(path, SIDECAR)))
-        return isinstance(record, dict) and record.get("id") == name
-
-    def _items_by_id(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
-        """Return the items of a file of originals or of duplicates by their ids."""
-        if path not in self._files:
-            self._files[path] = {}
-            with suppress(OSError, ValueError, NeardupError, RecursionError):
-                lines = self._read(path).split(b"\n")[:-1]
-                items = [self._item_of_line(line) for line in lines]
-                names = [item.key if item is not None else "" for item in items]
-                if is_duplicate:
-                    # A repeated id has another name in the sidecar than in the line.
-                    sidecar = self._read(sidecar_of(path, SIDECAR_LINES)).splitlines()
-                    names = [json.loads(line)["id"] for line in sidecar]
-                pairs = zip(names, items, strict=True)
-                self._files[path] = {name: item for name, item in pairs if name and item is not None}
-        return self._files[path]
-
-    def _item_of_line(self, line: bytes) -> Item | None:
-        item, record = self._first_item("item.json", line), json.loads(line)
-        # The texts of items that were not JSON already begin with their titles.
-        if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
-            return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
-        return item
-
-    def _first_item(self, name: str, data: bytes) -> Item | None:
-        return next(read_items(name, data, self._content).items, None)
-
-    def _read(self, path: str) -> bytes:
-        with open(open_file(path), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(f"{path} is no file")
-            data = file.read(self._remaining_bytes + 1)
-        if len(data) > self._remaining_bytes:
-            raise OSError(f"{path} is larger than what is left to read")
-        self._remaining_bytes -= len(data)
-        return data
-
-
-def _has_stamp(path: str, stamp: Stamp) -> bool:
-    """Return whether a file has the size and the time of change of a moved or copied one."""
-    now = os.lstat(path)
-    return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
-
 
 #: The most characters of a first line that counts as a title, and the characters of a text shown in lists.
 _MAX_TITLE_LENGTH, _LEAD_LENGTH = 160, 400
@@ -151,21 +61,19 @@ class StoredFlow:
         """Return the texts of items in the window, and of others that are still in the output folders."""
         found = {}
         for place in places:
-            text = self._text(self._rows[place])
-            if text is not None:
-                found[place] = self._shown(place, text)
+            row = self._rows[place]
+            if (text := self._text(row)) is not None:
+                text = content_of(text, self._content)
+                head, feed, _ = text[: _MAX_TITLE_LENGTH + 1].partition("\n")
+                found[place] = ShownDocument(row.id, head.strip() if feed else "", text)
         return found
 
     def _text(self, row: StoredDocument) -> str | None:
         stored = self._reader.find(row.id, text=True)
         if stored is not None and stored.text is not None:
-            return content_of(stored.text, self._content)
+            return stored.text
         found = self._placed_items.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
-        return None if found is None else content_of(found[0].text, self._content)
-
-    def _shown(self, place: int, text: str) -> ShownDocument:
-        head, feed, _ = text[: _MAX_TITLE_LENGTH + 1].partition("\n")
-        return ShownDocument(self._rows[place].id, head.strip() if feed else "", text)
+        return None if found is None else found[0].text
 
     def releases(self) -> list[Release]:
         """Return the releases of reported items, the latest first."""
@@ -173,14 +81,18 @@ class StoredFlow:
         found = self._reader.releases(min(reported, default=0))
         return [release for release in reversed(found) if release.serial in reported]
 
-    def titles(self, places: Sequence[int]) -> dict[int, str]:
-        """Return the titles of items in the window, for classifiers that compare titles."""
-        found = {}
-        for place in places:
-            stored = self._reader.find(self._rows[place].id, text=True)
-            if stored is not None and stored.title:
-                found[place] = stored.title
-        return found
+    def matching_pairs(
+        self, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
+    ) -> set[tuple[int, int]] | None:
+        """Return which items match each other; None if that depends on missing data."""
+        needs_titles = classifier is not None and classifier.vector.needs_titles
+        documents = {}
+        for place, shown in texts.items():
+            row = self._rows[place]
+            stored = self._reader.find(row.id, text=True) if needs_titles else None
+            title = (stored and stored.title) or shown.title
+            documents[place] = Document(str(place), shown.text, utc(round(row.verdict.time * 1e6)), title=title)
+        return matching_pairs(documents, recipe, classifier)
 
     def words(self, places: Integers) -> dict[int, str]:
         """Return the beginnings of the texts of duplicates in the window, or else of the documents they repeat."""
@@ -220,12 +132,6 @@ def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
     )
 
 
-def format_flags(counts: Mapping[str, int]) -> str:
-    """Return how many verdicts have each flag, in words; empty where none has one."""
-    names = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
-    return ", ".join(f"{counts[name]:,} {words}" for name, words in names.items() if counts.get(name))
-
-
 #: The most bytes that are read from the folders of originals and duplicates.
 _MAX_READ_BYTES = 64_000_000
 #: Text near the top of a report; only a file with it is replaced without --force.
@@ -233,116 +139,107 @@ _REPORT_MARK = b"- neardup</title>"
 _HEAD_BYTES = 1 << 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreReport:
-    """A report of the content of a store."""
+def write_report(
+    store: str,
+    output: str,
+    *,
+    items: int = 100_000,
+    limits: ReportLimits | None = None,
+    command: str = "",
+    classifier: Classifier | None = None,
+    force: bool = False,
+) -> Verdicts:
+    """Write a report of a store, which a watcher may be using, complete or not at all; return the reported verdicts.
 
-    store: str  #: the store; a watcher may be using it
-    output: str  #: the page
-    items: int = 100_000  #: the number of latest items reported; raising it takes time and memory in proportion
-    limits: ReportLimits = field(default_factory=ReportLimits)  #: how many entries are listed
-    command: str = ""  #: the command line
-    classifier: Classifier | None = None  #: the classifier that judged, where one did
-
-    def write(self, *, force: bool = False) -> Verdicts:
-        """Write the page, complete or not at all, and return the reported verdicts.
-
-        Raises ``NeardupError`` if the store cannot be read, or the page cannot be written.
-        """
-        from neardup.documents.output import OutputFile
-        from neardup.pages.report_page import Section, report_page
-        from neardup.stream.store import StoreReader
-
-        with StoreReader(self.store) as reader:
-            folders = json.loads(reader.state(FOLDERS) or "{}")
-            self._check_output(folders, force=force)
-            recipe = self._recipe(reader)
-            originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
-            stored_flow = StoredFlow(
-                reader, PlacedItems(originals, duplicates, content, _MAX_READ_BYTES), recipe.content, self.items
-            )
-            report = self._report(reader, stored_flow, recipe, folders.get("inbox", self.store))
-            releases = stored_flow.releases()
-        sections = [Section(_release_section(releases))] if releases else []
-        data = report_page(replace(report, released=len(releases)), sections).encode()
-        with OutputFile(self.output) as file:
-            file.write(data + b"\n")
-        return stored_flow.flow
-
-    def _check_output(self, folders: Mapping[str, str], *, force: bool) -> None:
-        """Refuse a page that cannot be written, or lies in a folder of the watcher."""
-        from neardup.documents.output import check_place
-        from neardup.pages.page import check_drawing
-
-        if not self.output.endswith(".html"):
-            raise OutputError(f"{self.output} does not end in .html, but a report is a page: name it so")
-        places = [place for name, place in folders.items() if name != "content"]
+    ``items``: the number of latest items reported; raising it takes time and memory in proportion. ``limits``: how many
+    entries are listed; ``command``: the command line; ``classifier``: the one that judged, where one did; ``force``:
+    whether a file that is no report may be replaced. Raises ``NeardupError`` if the store cannot be read, or the page
+    cannot be written.
+    """
+    with StoreReader(store) as reader:
+        folders = json.loads(reader.state(FOLDERS) or "{}")
+        if not output.endswith(".html"):
+            raise OutputError(f"{output} does not end in .html, but a report is a page: name it so")
         # A nightly report replaces the previous one.
-        check_place(self.output, [*places, self.store], force or _is_report(self.output))
-        check_drawing(self.output)
-
-    def _recipe(self, reader: StoreReader) -> Recipe:
-        """Return the recipe of the store's verdicts."""
-        if self.classifier is None:
-            return read_stored_recipe(reader)
-        if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
-            raise RecipeError(
-                f"the verdicts of {self.store} are not of that classifier; name the one they were given by"
-            )
-        return self.classifier.recipe
-
-    def _report(self, reader: StoreReader, stored_flow: StoredFlow, recipe: Recipe, inbox: str) -> Report:
-        from neardup.pages.report import ReportContext, ReportSources, build_report
-        from neardup.search.margin import criterion_of, has_threshold
-        from neardup.stream.replay_report import evidence_in_words
-
-        flow, counts = stored_flow.flow, reader.counts
-        reported = len(flow) - flow.earlier_count
-
-        def evidence(place: int) -> str:
-            return evidence_in_words(stored_flow.row(place).verdict, recipe)
-
-        def matching(texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
-            return _matching(stored_flow, texts, recipe, self.classifier)
-
-        facts = {
-            "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "in the window": format_count(reader.held_count, "document"),
-            "store": self.store,
-            "arrived since the store began": f"{counts['arrived']:,}: {format_count(counts['originals'], 'original')} "
-            f"and {format_count(counts['duplicates'], 'duplicate')}",
-            "flags since then": format_flags(counts),
-            "classifier since then": domain_counts(reader).description,
-        }
-        notes = []
-        if reported < counts["arrived"]:
-            notes.append(
-                f"This page is about the latest {reported:,} items; {counts['arrived']:,} arrived since the store "
-                "began. More of them with --items."
-            )
-        notes.append(
-            "The texts shown are those of items in the window, and of items that are still in their output folders; "
-            "other items are listed without their texts."
-        )
-        reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
-        context = ReportContext(
+        places = [place for name, place in folders.items() if name != "content"]
+        check_place(output, [*places, store], force or _is_report(output))
+        if classifier is None:
+            recipe = read_stored_recipe(reader)
+        elif classifier.recipe.fingerprint == reader.meta("fingerprint"):
+            recipe = classifier.recipe
+        else:
+            raise RecipeError(f"the verdicts of {store} are not of that classifier; name the one they were given by")
+        originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
+        placed_items = PlacedItems(originals, duplicates, content, _MAX_READ_BYTES)
+        stored_flow = StoredFlow(reader, placed_items, recipe.content, items)
+        flow = stored_flow.flow
+        frame = Report(
             title="What was stopped, and why",
-            command=self.command,
-            inputs=[inbox],
-            recipe=recipe,
-            criterion=criterion_of(recipe, self.classifier),
-            has_sweep=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
-            window=reader.settings["window"],
-            everything=reader.settings["against"] == "everything",
+            command=command,
+            inputs=[folders.get("inbox", store)],
             missing_text="The text is no longer available: the item has left the window, and its file was moved.",
-            rejected=sorted(reasons.items(), key=lambda counted: -counted[1]),
-            facts={name: value for name, value in facts.items() if value},
-            notes=notes,
+            rejected=Counter(json.loads(reader.state(QUARANTINED) or "{}")).most_common(),
+            facts=_facts(store, reader),
+            notes=_notes(len(flow) - flow.earlier_count, reader.counts["arrived"]),
         )
         sources = ReportSources(
-            documents=stored_flow.texts, leads=stored_flow.words, evidence=evidence, matching_pairs=matching
+            documents=stored_flow.texts,
+            leads=stored_flow.words,
+            evidence=lambda place: evidence_in_words(stored_flow.row(place).verdict, recipe),
+            matching_pairs=lambda texts: stored_flow.matching_pairs(texts, recipe, classifier),
         )
-        return build_report(flow, context, sources, self.limits)
+        report = build_report(
+            frame,
+            flow,
+            sources,
+            limits or ReportLimits(),
+            recipe=recipe,
+            criterion=criterion_of(recipe, classifier),
+            has_sweep=has_threshold(recipe) and (classifier is None or isfinite(classifier.cut)),
+            window=reader.settings["window"],
+            everything=reader.settings["against"] == "everything",
+        )
+        releases = stored_flow.releases()
+    sections = [Section(_release_section(releases))] if releases else []
+    data = report_page(replace(report, released=len(releases)), sections).encode()
+    with OutputFile(output) as file:
+        file.write(data + b"\n")
+    return flow
+
+
+def _is_report(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _REPORT_MARK in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+
+
+def _facts(store: str, reader: StoreReader) -> dict[str, str]:
+    counts = reader.counts
+    flags = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
+    # The pairs that a classifier judged.
+    domain_counts = DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
+    facts = {
+        "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "in the window": format_count(reader.held_count, "document"),
+        "store": store,
+        "arrived since the store began": f"{counts['arrived']:,}: {format_count(counts['originals'], 'original')} and "
+        f"{format_count(counts['duplicates'], 'duplicate')}",
+        "flags since then": ", ".join(f"{counts[flag]:,} {words}" for flag, words in flags.items() if counts.get(flag)),
+        "classifier since then": domain_counts.description,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _notes(reported: int, arrived: int) -> list[str]:
+    notes = [
+        f"This page is about the latest {reported:,} items; {arrived:,} arrived since the store began. More of them "
+        "with --items.",
+        "The texts shown are those of items in the window, and of items that are still in their output folders; other "
+        "items are listed without their texts.",
+    ]
+    return notes[reported >= arrived :]
 
 
 def _release_section(releases: Sequence[Release]) -> Html:
@@ -360,37 +257,3 @@ def _release_section(releases: Sequence[Release]) -> Html:
     return section(
         "released", "Released", table(["item", "by", "at (UTC)", "had been"], rows, text_columns=4), intro=intro
     )
-
-
-def domain_counts(reader: StoreReader) -> DomainCounts:
-    """Return the counts of pairs that a classifier judged for a store."""
-    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
-
-
-def _is_report(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return _REPORT_MARK in file.read(_HEAD_BYTES)
-    except OSError:
-        return False
-
-
-def _matching(
-    stored_flow: StoredFlow, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
-) -> set[tuple[int, int]] | None:
-    """Return which items match each other; None if that depends on missing data."""
-    from neardup.stream.document import Document
-    from neardup.stream.index import matching_pairs
-    from neardup.times import utc
-
-    titles = stored_flow.titles(list(texts)) if classifier is not None and classifier.vector.needs_titles else {}
-    documents = {
-        place: Document(
-            str(place),
-            shown.text,
-            utc(round(stored_flow.row(place).verdict.time * 1e6)),
-            title=titles.get(place, shown.title),
-        )
-        for place, shown in texts.items()
-    }
-    return matching_pairs(documents, recipe, classifier)

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from neardup.errors import InputError, OutputError, RecipeError
+from neardup.watch.inbox import is_ignored
 from neardup.watch.log import error_reason
-from neardup.watch.names import is_ignored
 
 #: The folder in the inbox for files whose output folder is not named.
 STATE_FOLDER = ".neardup"
 PLACES = ("move", "link")
-#: Names in the store's state: the folders of its watcher, and the counts of rejected files and items by reason.
-FOLDERS, QUARANTINED = "folders", "quarantined"
-_DUTIES = ("originals", "duplicates", "quarantine", "done")
-
+#: Names in the store's state: the folders of its watcher, the counts of rejected files and items by reason, and (with
+#: the origin of a file after it) the duties of a file without verdicts that was handled and left in the inbox.
+FOLDERS, QUARANTINED, LEFT_IN_INBOX = "folders", "quarantined", "watch: left "
+#: The duties of the output folders.
+ORIGINALS, DUPLICATES, QUARANTINE, DONE = DUTIES = ("originals", "duplicates", "quarantine", "done")
 
 _WHERE, _WHEN = "Where files go", "When files are read"
 
@@ -83,7 +84,7 @@ class WatchSettings:
             if not getattr(self, name):
                 object.__setattr__(self, name, os.path.join(self.inbox, STATE_FOLDER, name))
         options: dict[str, str] = {}
-        for option in _DUTIES:
+        for option in DUTIES:
             self._check(option, options)
 
     def _check(self, option: str, options: dict[str, str]) -> None:
@@ -109,7 +110,7 @@ class WatchSettings:
         """
         created: list[str] = []
         try:
-            for option in _DUTIES:
+            for option in DUTIES:
                 name, missing = getattr(self, option), list[str]()
                 path = os.path.abspath(name)
                 while not os.path.isdir(path):

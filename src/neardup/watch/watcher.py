@@ -12,14 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
-from neardup.watch.inbox import Inbox
-from neardup.watch.judge import BatchReader, ItemJudge, Task
+from neardup.watch.batches import BatchReader, ItemJudge, PendingFile, Task
+from neardup.watch.inbox import Inbox, printable_path
 from neardup.watch.log import Counters, Log, error_reason, event_sentence, format_balance, format_duration
-from neardup.watch.names import printable_path
-from neardup.watch.pending import PendingFile
-from neardup.watch.placement import Placer
-from neardup.watch.release import release
-from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
+from neardup.watch.placement import Placer, release
+from neardup.watch.settings import DUTIES, FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,7 +44,7 @@ class Watcher:
         # A signal handler may call its put at any moment, where the lock of a threading.Event could deadlock.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
-        self._batch_reader = BatchReader(settings, self.inbox, store, self._placer, log)
+        self._batch_reader = BatchReader(settings, self.inbox, store, self._placer.stored_verdicts, log)
         self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: list[Task] = []
         self._next_scan = 0.0
@@ -83,8 +80,7 @@ class Watcher:
 
     def _store_folders(self) -> None:
         """Store the output folders and restore the counts of rejections, for reports."""
-        names = ("inbox", "originals", "duplicates", "quarantine", "done")
-        folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
+        folders = {name: os.path.abspath(getattr(self.settings, name)) for name in ("inbox", *DUTIES)}
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
         self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
@@ -147,7 +143,9 @@ class Watcher:
         for pending in pending_files:
             self.counters.files += 1
             self.counters.count_rejected(fault.reason for fault in pending.read.broken_parts)
-            self._batch_reader.forget_placed(pending)
+            self._placer.stored_verdicts.pop(pending.origin, None)
+            if self.settings.place == "move":
+                self.inbox.forget_file(pending.path)
             self._log.report_recovery(f"move {pending.path}", f"{pending.name} can be moved again")
             if pending.read.broken_parts:
                 first = pending.read.broken_parts[0]

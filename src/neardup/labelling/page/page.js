@@ -14,6 +14,7 @@
   let state = null;
   let busy = false;
   let appeared = 0;
+  let reading = 0;
 
   // The token in the address is used up.
   history.replaceState(null, "", labeller ? "?labeller=" + encodeURIComponent(labeller) : "/");
@@ -50,6 +51,7 @@
   async function update(path, body) {
     if (busy) return;
     busy = true;
+    clearTimeout(reading);
     delete byId("keys").dataset.ready;
     updateButtons();
     const slow = setTimeout(() => { byId("waiting").hidden = false; byId("texts").hidden = true; }, WAITING_NOTE_MS);
@@ -64,7 +66,7 @@
       byId("waiting").hidden = true;
       busy = false;
       updateButtons();
-      setTimeout(() => { if (!busy) byId("keys").dataset.ready = "yes"; }, MIN_READING_MS);
+      reading = setTimeout(() => { byId("keys").dataset.ready = "yes"; }, MIN_READING_MS);
     }
   }
 

@@ -22,7 +22,6 @@ from neardup.pages.html import table, to_html
 from neardup.pages.page import check_drawing
 from neardup.pages.report import (
     Report,
-    ReportContext,
     ReportLimits,
     ReportSources,
     bin_similarities,
@@ -76,13 +75,10 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         time_column=options.get("time_column", ""),
     )
     documents = _RunDocuments(found, reader, listed_rows(verdicts, limits))
-    context = ReportContext(
+    frame = Report(
         title=options.get("title") or "What was dropped, and why",
         command=options.get("command", ""),
         inputs=_inputs(found.corpus),
-        recipe=recipe,
-        criterion=found.criterion,
-        has_sweep=found.matches.complete and has_threshold(recipe),
         rejected=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
         stages=list(summary["stages"]),
         facts=_facts(summary),
@@ -95,7 +91,16 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         evidence=documents.evidence,
         matching_pairs=documents.matching_pairs,
     )
-    return build_report(verdicts, context, sources, limits, known_pairs(found))
+    return build_report(
+        frame,
+        verdicts,
+        sources,
+        limits,
+        recipe=recipe,
+        criterion=found.criterion,
+        has_sweep=found.matches.complete and has_threshold(recipe),
+        known=known_pairs(found),
+    )
 
 
 def _inputs(corpus: Corpus) -> list[str]:
@@ -210,9 +215,9 @@ class _RunDocuments:
 
 def similarity_plot(found: Findings) -> Any:
     """Return an Altair chart of the similarities of dropped documents to their keepers; it loads nothing."""
+    check_drawing("a chart")
     from neardup.pages.report_page import similarity_chart
 
-    check_drawing("a chart")
     title = similarity_name(found.criterion, found.recipe)
     similarities = bin_similarities(found.keepers.similarity[found.dropped_mask])
     return similarity_chart(similarities, title, y="dropped documents")

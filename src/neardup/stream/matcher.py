@@ -1,57 +1,45 @@
-"""The judge of a flow: finds what each arriving document matches in the window, and enters it there.
+"""The matcher of a flow finds what each arriving document matches in the window, and enters it there.
 
-Index, watched folder, replay of a corpus and Spark stream share this judge.
+Index, watched folder, replay of a corpus and Spark stream share it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import Contribution
-from neardup.classifier.records import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
-from neardup.stream.window_step import Record, second_step_of
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
-RecordOf = Callable[[int], Record | None]
-_UNKNOWN_RECORD = Record("", "", NO_TIME)
+from neardup.stream.window_step import UNKNOWN_RECORD, ClassifierStep, Record, second_step_of
 
 
-class WindowMatches(NamedTuple):
+class MatchedDocuments(NamedTuple):
     """Documents in the window that match a document, the best first."""
 
     serials: Integers  #: int64[k]: their serials
     #: float64[k], int64[k, 3]: similarities, and o, a and b.
     similarity: Floats
     counts: Integers
-    equal_texts: Booleans  #: bool[k]: whether the texts are equal
+    equal_texts: Bools  #: bool[k]: whether the texts are equal
     #: float64[k], float64[k, r]: scores of a classifier, and its measures; nan where none judged.
     scores: Floats
     vectors: Floats
 
-    @classmethod
-    def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Booleans) -> Self:
-        """Return matches of the first step, without scores."""
-        return cls(serials, similarity, counts, equal_texts, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
-
-    def take(self, places: slice | Integers | Booleans) -> WindowMatches:
+    def take(self, places: slice | Integers | Bools) -> MatchedDocuments:
         """Return the matches at some places."""
-        return WindowMatches._make(column[places] for column in self)
+        return MatchedDocuments._make(column[places] for column in self)
 
 
 class AheadDocument(NamedTuple):
@@ -66,9 +54,9 @@ class WindowFindings(NamedTuple):
     """The findings about several documents."""
 
     places: Integers  #: int64[k]: places of the documents with a match, ascending
-    matches: WindowMatches  #: the best older match of each
-    has_features: Booleans  #: bool[n]: whether each document has features to compare
-    entered: Booleans  #: bool[n]: whether each document entered the window
+    matches: MatchedDocuments  #: the best older match of each
+    has_features: Bools  #: bool[n]: whether each document has features to compare
+    entered: Bools  #: bool[n]: whether each document entered the window
 
 
 class RestoredDocument(NamedTuple):
@@ -80,34 +68,16 @@ class RestoredDocument(NamedTuple):
     expiry: int
 
 
-NO_MATCHES = WindowMatches.of_first_step(
-    np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
-)
-
-
-def concatenate_matches(parts: Sequence[WindowMatches]) -> WindowMatches:
-    """Concatenate matches; those without vectors of a second step get vectors of nan."""
-    nonempty = [part for part in parts if len(part.serials)]
-    if len(nonempty) < 2:
-        return nonempty[0] if nonempty else NO_MATCHES
-    width = max(part.vectors.shape[1] for part in nonempty)
-    padded = [
-        part._replace(vectors=np.full((len(part.serials), width), np.nan)) if part.vectors.shape[1] < width else part
-        for part in nonempty
-    ]
-    return WindowMatches(*(np.concatenate(column) for column in zip(*padded, strict=True)))
-
-
-def make_arrivals(
-    block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
+def _make_arrivals(
+    block: Block, event_times: Sequence[EventTime], serials: Integers, modes: Sequence[int] | Integers
 ) -> Arrivals:
-    """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
+    """Return documents in the form that the window takes."""
     times, expiries, min_partner_expiries = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
-    return Arrivals(block, times, expiries, min_partner_expiries, serials, enters)
+    return Arrivals(block, times, expiries, min_partner_expiries, serials, np.array(modes, np.int8))
 
 
-class JudgeSnapshot(NamedTuple):
-    """The state of a judge, apart from the window, before some documents: ``Judge.snapshot``."""
+class MatcherSnapshot(NamedTuple):
+    """The state of a matcher, apart from the window, before some documents: ``Matcher.snapshot``."""
 
     clock: dict[str, Any]
     segments: list[tuple[int, int]]
@@ -116,7 +86,7 @@ class JudgeSnapshot(NamedTuple):
     domain_counts: DomainCounts
 
 
-class Judge:
+class Matcher:
     """Looks up each document in the window and enters it; enters duplicates only with ``against_everything``.
 
     ``record_of`` returns the record of a document in the window, for a second step.
@@ -129,16 +99,20 @@ class Judge:
         *,
         against_everything: bool,
         statistics: Statistics | None,
-        record_of: RecordOf,
+        record_of: Callable[[int], Record | None],
         classifier: Classifier | None = None,
     ) -> None:
         self._against_everything, self._record_of = against_everything, record_of
         self._second_step = second_step_of(recipe, self._record, classifier)
+        self._measures = len(classifier.vector) if isinstance(self._second_step, ClassifierStep) and classifier else 0
+        self._no_matches = self._first_step(
+            np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
+        )
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, each with the serial of the first document in or after it.
         self._segments: list[tuple[int, int]] = []
-        #: The first serial and the records of the documents being judged.
+        #: The first serial and the records of the documents being matched.
         self._current: tuple[int, Sequence[Record]] = 0, ()
         self._ahead: AheadDocument | None = None
         #: Confirmed documents, with the times that they have since.
@@ -153,32 +127,29 @@ class Judge:
         """Whether a second step also judges documents by their records: texts, titles and times."""
         return self._second_step is not None
 
-    def judge(
+    def add(
         self,
         texts: pa.LargeStringArray | Block,
         records: Sequence[Record],
         event_times: Sequence[EventTime],
         first: int,
     ) -> WindowFindings:
-        """Judge documents one after the other, and enter those that the window is to keep.
+        """Match documents one after the other, and enter those that the window is to keep.
 
         Instead of ``texts``, their features with digests may be passed. ``records`` are required if
         ``needs_records``; ``first`` is the serial of the first document.
         """
         block, heads = self._block(texts)
         has_features = block.sizes > 0
-        enters = has_features.astype(np.int8) * (1 + self._against_everything)
-        if late := [i for i, event_time in enumerate(event_times) if event_time.flag == "late"]:
-            enters[late] = 0
+        modes = has_features * (1 + self._against_everything)
+        modes[[event_time.flag == "late" for event_time in event_times]] = 0
         entered = np.zeros(len(event_times), np.bool_)
-        places, found = list[Integers](), list[WindowMatches]()
+        places, found = list[Integers](), list[MatchedDocuments]()
         self._current = first, records
         for begin, end in _segment_runs(event_times):
             self._begin_segment(event_times[begin], first + begin)
-            numbers = np.arange(first + begin, first + end)
-            arrivals = make_arrivals(
-                slice_block(block, heads, begin, end), event_times[begin:end], numbers, enters[begin:end]
-            )
+            part, serials = slice_block(block, heads, begin, end), np.arange(first + begin, first + end)
+            arrivals = _make_arrivals(part, event_times[begin:end], serials, modes[begin:end])
             place, matches, entered[begin:end] = self._match_and_enter(arrivals, records[begin:end])
             places.append(begin + place)
             found.append(matches)
@@ -187,27 +158,39 @@ class Judge:
                     ahead = AheadDocument(slice_block(block, heads, i, i + 1), first + i, event_times[i].time)
                     self._ahead = ahead if entered[i] else None
         self._current = 0, ()
-        all_places = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
-        return WindowFindings(all_places, concatenate_matches(found), has_features, entered)
+        all_places = np.concatenate([np.empty(0, np.int64), *places])
+        return WindowFindings(all_places, self._concatenate(found), has_features, entered)
+
+    def _first_step(
+        self, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Bools
+    ) -> MatchedDocuments:
+        """Return matches of the first step, without scores."""
+        scores, vectors = np.full(len(serials), np.nan), np.full((len(serials), self._measures), np.nan)
+        return MatchedDocuments(serials, similarity, counts, equal_texts, scores, vectors)
+
+    def _concatenate(self, parts: Sequence[MatchedDocuments]) -> MatchedDocuments:
+        if len(parts) == 1:
+            return parts[0]
+        return MatchedDocuments._make(np.concatenate(column) for column in zip(self._no_matches, *parts, strict=True))
 
     def _match_and_enter(
         self, arrivals: Arrivals, records: Sequence[Record]
-    ) -> tuple[Integers, WindowMatches, Booleans]:
+    ) -> tuple[Integers, MatchedDocuments, Bools]:
         """Return the best match of each document that has one, and which documents entered."""
         enters = arrivals.entry_modes > 0
         if self._second_step is None:
             best = self.window.match_and_insert(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
-                return at, NO_MATCHES, enters
+                return at, self._no_matches, enters
             equal_texts = (best.digests[at] == arrivals.block.text_digests[at]).all(axis=1)
-            matches = WindowMatches.of_first_step(best.serials[at], best.similarity[at], best.counts[at], equal_texts)
+            matches = self._first_step(best.serials[at], best.similarity[at], best.counts[at], equal_texts)
             return at, matches, enters if self._against_everything else enters & (best.serials < 0)
         if self._against_everything:
             # Only older documents count, so all may enter before the first lookup.
             self.window.match_and_insert(arrivals, searches=False)
             return *self._find_matches(arrivals, records, best_only=True), enters
-        parts, entered = list[WindowMatches](), np.zeros(len(enters), np.bool_)
+        parts, entered = list[MatchedDocuments](), np.zeros(len(enters), np.bool_)
         heads = row_heads(arrivals.block.sizes)
         for i in range(len(enters)):
             one = arrivals.between(heads, i, i + 1)
@@ -217,60 +200,64 @@ class Judge:
                 self.window.match_and_insert(one, searches=False)
         return (
             np.repeat(np.arange(len(enters)), [len(part.serials) for part in parts]),
-            concatenate_matches(parts),
+            self._concatenate(parts),
             entered,
         )
 
     def _find_matches(
         self, arrivals: Arrivals, records: Sequence[Record], *, best_only: bool
-    ) -> tuple[Integers, WindowMatches]:
+    ) -> tuple[Integers, MatchedDocuments]:
         """Return the older documents in the window that each arrival matches; serial -1 is younger than all."""
         places, found, scores = self.window.all_matches(arrivals)
         if not len(places):
-            return places, NO_MATCHES
+            return places, self._no_matches
         numbers = arrivals.serials[places]
         older = (found.serials < numbers) | (numbers < 0)
         places, scores = places[older], scores[older]
         serials, counts, digests = (column[older] for column in found)
         equal_texts = (digests.view(np.uint64) == arrivals.block.text_digests[places]).all(axis=1)
         if self._second_step is None:
-            return places, WindowMatches.of_first_step(serials, scores, counts, equal_texts)
+            return places, self._first_step(serials, scores, counts, equal_texts)
         matched = np.unique(places)
         ends = np.searchsorted(places, matched, side="right").tolist()
-        parts: list[WindowMatches] = []
+        parts: list[MatchedDocuments] = []
         for place, start, end in zip(matched.tolist(), [0, *ends], ends, strict=False):
-            first_step = WindowMatches.of_first_step(
+            first_step = self._first_step(
                 serials[start:end], scores[start:end], counts[start:end], equal_texts[start:end]
             )
             passed = self._apply_second_step(records[place], int(arrivals.serials[place]), first_step)
             parts.append(passed.take(slice(1)) if best_only else passed)
-        return np.repeat(matched, [len(part.serials) for part in parts]), concatenate_matches(parts)
+        return np.repeat(matched, [len(part.serials) for part in parts]), self._concatenate(parts)
 
-    def _apply_second_step(self, record: Record, serial: int, found: WindowMatches) -> WindowMatches:
+    def _apply_second_step(self, record: Record, serial: int, found: MatchedDocuments) -> MatchedDocuments:
         """Return the matches of a document that pass the second step, the best first."""
         differing = np.flatnonzero(~found.equal_texts)
         if self._second_step is None or not len(differing):
             return found
         passed = self._second_step.find_passing(record, serial, found.serials[differing])
         # Equal texts match whatever the second step says.
-        second, counts = np.ones(len(found.equal_texts)), found.counts.copy()
-        scores, vectors = found.scores.copy(), np.full((len(found.equal_texts), passed.vectors.shape[1]), np.nan)
+        similarity, counts = np.ones(len(found.serials)), found.counts.copy()
+        scores, vectors = found.scores.copy(), found.vectors.copy()
         at = differing[passed.places]
-        second[at], counts[at] = passed.similarity, passed.counts
+        similarity[at], counts[at] = passed.similarity, passed.counts
         scores[at], vectors[at] = passed.scores, passed.vectors
-        order = np.sort(np.concatenate([np.flatnonzero(found.equal_texts), at]))
-        order = order[np.lexsort((found.serials[order], -second[order]))]
-        return WindowMatches(found.serials, second, counts, found.equal_texts, scores, vectors).take(order)
+        order = np.concatenate([np.flatnonzero(found.equal_texts), at])
+        order = order[np.lexsort((found.serials[order], -similarity[order]))]
+        return MatchedDocuments(found.serials, similarity, counts, found.equal_texts, scores, vectors).take(order)
 
     @property
     def domain_counts(self) -> DomainCounts:
-        """Counts of the pairs that a classifier judged for arriving documents; all 0 without a classifier."""
-        return DomainCounts() if self._second_step is None else self._second_step.counts
+        """Counts of the pairs that a classifier judged for arriving documents; all 0 without one."""
+        return self._second_step.counts if isinstance(self._second_step, ClassifierStep) else DomainCounts()
 
-    def contributions(self, matches: WindowMatches, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
+    def _set_domain_counts(self, counts: DomainCounts) -> None:
+        if isinstance(self._second_step, ClassifierStep):
+            self._second_step.counts = counts
+
+    def contributions(self, matches: MatchedDocuments, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
         """Return the score of a pair and its contributions; None and nothing without a classifier."""
         score = float(matches.scores[at])
-        if self._second_step is None or np.isnan(score):
+        if not isinstance(self._second_step, ClassifierStep) or np.isnan(score):
             return None, ()
         return score, self._second_step.contributions(matches.vectors[at])
 
@@ -284,12 +271,8 @@ class Judge:
                 for i, document in enumerate(batch)
                 if document.serial in confirmed_expiry
             ]
-            self._enter(
-                block,
-                [document.serial for document in batch],
-                [self._restored_event_time(document) for document in batch],
-                confirmed_expiry,
-            )
+            serials = [document.serial for document in batch]
+            self._enter(block, serials, list(map(self._restored_event_time, batch)), confirmed_expiry)
         # A confirmed document leaves together with later ones.
         for block, document in confirmed:
             segment, serial = self._segments_before[-1]
@@ -302,14 +285,14 @@ class Judge:
     ) -> None:
         """Enter documents whatever they match, except some; a confirming one marks a document that was ahead."""
         heads, serials = row_heads(block.sizes), np.array(numbers, np.int64)
-        enters = np.array([0 if number in excluded else 2 for number in numbers], np.int8)
+        modes = [0 if number in excluded else 2 for number in numbers]
         for begin, end in _segment_runs(event_times):
             part, event_time = slice_block(block, heads, begin, end), event_times[begin]
             if event_time.confirms:
                 self._ahead = AheadDocument(part, numbers[begin], event_time.time)
             self._begin_segment(event_time, numbers[begin])
             if not event_time.confirms:
-                arrivals = make_arrivals(part, event_times[begin:end], serials[begin:end], enters[begin:end])
+                arrivals = _make_arrivals(part, event_times[begin:end], serials[begin:end], modes[begin:end])
                 self.window.match_and_insert(arrivals, searches=False)
             for i in range(begin, end):
                 if numbers[i] == self._ahead_serial and not event_times[i].confirms:
@@ -348,22 +331,21 @@ class Judge:
         self.clock.restore(state)
         self._ahead_serial, self._confirmed_expiry = state["ahead"], dict(state["revived"])
         self._segments_before = [(segment, serial) for segment, serial in state["segments"]]
-        if self._second_step is not None:
-            self._second_step.counts = DomainCounts(*state.get("asked", ()))
+        self._set_domain_counts(DomainCounts(*state.get("asked", ())))
 
-    def snapshot(self) -> JudgeSnapshot:
+    def snapshot(self) -> MatcherSnapshot:
         """Return the state that ``undo`` goes back to."""
-        return JudgeSnapshot(
+        return MatcherSnapshot(
             self.clock.state(), self._segments.copy(), self._ahead, self._confirmed_expiry.copy(), self.domain_counts
         )
 
-    def undo(self, first: int, before: JudgeSnapshot) -> None:
-        """Undo all judgements from a serial on, as far as any result depends on them."""
+    def undo(self, first: int, before: MatcherSnapshot) -> None:
+        """Undo everything from a serial on, as far as any result depends on them."""
         self.clock.restore(before.clock)
         self.window.roll_back(first, before.segments[-1][0] if before.segments else None)
-        if self._second_step is not None:
+        self._set_domain_counts(before.domain_counts)
+        if isinstance(self._second_step, ClassifierStep):
             self._second_step.forget_from(first)
-            self._second_step.counts = before.domain_counts
         confirmed = self._confirmed_expiry.keys() - before.confirmed_expiry.keys()
         self._segments, self._ahead, self._confirmed_expiry = before.segments, before.ahead, before.confirmed_expiry
         if before.ahead is not None and before.ahead.serial in confirmed:
@@ -377,8 +359,7 @@ class Judge:
 
     def _insert(self, block: Block, event_time: EventTime, serial: int) -> None:
         """Insert a document into the window, whatever it matches."""
-        arrivals = make_arrivals(block, [event_time], np.array([serial]), np.full(1, 2, np.int8))
-        self.window.match_and_insert(arrivals, searches=False)
+        self.window.match_and_insert(_make_arrivals(block, [event_time], np.array([serial]), [2]), searches=False)
 
     def remove(self, serial: int) -> None:
         """Remove a document from the window."""
@@ -409,16 +390,15 @@ class Judge:
     ) -> WindowFindings:
         """Find what each document would match in the window if it came next; none enters."""
         block, count = self._block(texts)[0], len(event_times)
-        arrivals = make_arrivals(block, event_times, np.full(count, -1), np.zeros(count, np.int8))
+        arrivals = _make_arrivals(block, event_times, np.full(count, -1), [0] * count)
         places, matches = self._find_matches(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
         return WindowFindings(places, matches.take(first), block.sizes > 0, np.zeros(count, np.bool_))
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the serials of all documents in the window that a record matches, the most similar first."""
-        none, never = np.full(1, -1, np.int64), np.zeros(1, np.int8)
         block = self._block(_texts([record.text]))[0]
-        arrivals = make_arrivals(block, [self.clock.next_event_time()], none, never)
+        arrivals = _make_arrivals(block, [self.clock.next_event_time()], np.full(1, -1), [0])
         found = self._find_matches(arrivals, [record], best_only=False)[1]
         return found.serials, found.similarity
 
@@ -438,11 +418,11 @@ class Judge:
             self._reenter(ahead, event_time._replace(time=ahead.time, expiry=ahead.time))
 
     def _record(self, number: int) -> Record:
-        """Return the record of a document in the window, or of one being judged."""
+        """Return the record of a document in the window, or of one being matched."""
         first, records = self._current
         if 0 <= number - first < len(records):
             return records[number - first]
-        return self._record_of(number) or _UNKNOWN_RECORD
+        return self._record_of(number) or UNKNOWN_RECORD
 
 
 def _texts(texts: list[str]) -> pa.LargeStringArray:

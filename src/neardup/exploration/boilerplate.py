@@ -7,7 +7,7 @@ but never too low. The second pass keeps the places of the few runs that may be 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
@@ -48,7 +48,6 @@ class SharedRuns(NamedTuple):
     runs: Integers
     texts: Integers
     places: Integers
-    #: The number of words of all distinct texts.
     words: int
 
     @property
@@ -74,21 +73,19 @@ def shared_runs(
     report: Progress | None = None,
     most_places: int = MAX_OCCURRENCES,
 ) -> SharedRuns:
-    """Find the runs of ``run`` words that occur in at least ``least`` texts.
+    """Find the runs of ``run`` words that occur in at least ``least`` texts, in two passes.
 
-    The corpus is read twice. ``distinct`` (bool[n]) selects one document of each text to search, ``counting`` (bool[n])
-    those of them that count. Raising ``run`` finds only longer runs, raising ``least`` finds fewer. The table takes at
-    most an eighth of ``memory``. If there are more than ``most_places`` places, ``least`` is doubled until they are few
-    enough, up to 127.
+    ``distinct`` (bool[n]) selects one document of each text to search, ``counting`` (bool[n]) those of them that count.
+    The table takes at most an eighth of ``memory``. If there are more than ``most_places`` places, ``least`` is doubled
+    until they are few enough, up to 127.
     """
     recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
     shift = np.uint64(64 - _table_bits(text_bytes, memory))
     table = _count_runs(corpus, recipe, counting, shift, threads, report)
-    finder = _Finder(recipe, table, shift, distinct, min(least, _LARGEST_COUNT))
-    held = _PlaceStore(finder, most_places)
+    finder = _PlaceFinder(recipe, table, shift, distinct, min(least, _LARGEST_COUNT), most_places)
     for part in map_in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
-        held.add(part)
-    return _count_exactly(held, run, max(least, finder.cut if held.raised else 0), counting)
+        finder.keep(part)
+    return _count_exactly(finder.parts, run, max(least, finder.cut if finder.raised else 0), counting)
 
 
 def _table_bits(text_bytes: int, memory: int | None) -> int:
@@ -130,14 +127,15 @@ class _RunPlaces(NamedTuple):
     words: int
 
 
-class _Finder:
-    """Finds the places of runs that may be frequent enough in batches of texts."""
+class _PlaceFinder:
+    """Finds the places of runs that may be frequent enough in batches of texts, and keeps at most so many."""
 
     def __init__(
-        self, recipe: Recipe, table: npt.NDArray[np.uint8], shift: np.uint64, distinct: Bools, cut: int
+        self, recipe: Recipe, table: npt.NDArray[np.uint8], shift: np.uint64, distinct: Bools, cut: int, most: int
     ) -> None:
-        self.cut = cut
-        self._run = recipe.parsed_features.numbers[0]
+        self.cut, self.raised = cut, False
+        self.parts = [_RunPlaces(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), 0)]
+        self._run, self._most_places = recipe.parsed_features.numbers[0], most
         self._table, self._shift, self._distinct = table, shift, distinct
         self._runs = Extractor(recipe, None, LISTED)
         self._single = Extractor(recipe.changed(features="words:1"), None, LISTED)
@@ -152,44 +150,30 @@ class _Finder:
         words[single] = self._single(texts.take(pa.array(single))).sizes
         is_searched = self._distinct[first : first + len(texts)]
         is_long_enough = np.repeat(is_searched & (words >= self._run), block.sizes)
-        found = np.flatnonzero(is_long_enough & self.may_be_frequent(hashes))
+        found = np.flatnonzero(is_long_enough & self._may_be_frequent(hashes))
         ends = np.cumsum(block.sizes)
         owners = np.searchsorted(ends, found, side="right")
         places = found - (ends - block.sizes)[owners]
         return _RunPlaces(hashes[found], owners + first, places, int(words[is_searched].sum()))
 
-    def may_be_frequent(self, hashes: Words) -> Bools:
-        """Return which runs may be frequent enough: bool[k]."""
+    def _may_be_frequent(self, hashes: Words) -> Bools:
         slots = (hashes >> self._shift).astype(np.int64)
         return np.asarray(self._table.take(slots) >= self.cut)
 
-
-class _PlaceStore:
-    """The found places, limited to a maximum number."""
-
-    def __init__(self, finder: _Finder, most: int) -> None:
-        self._finder, self._most_places = finder, most
-        self.raised = False
-        self.parts = [_RunPlaces(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), 0)]
-        self._size = 0
-
-    def add(self, part: _RunPlaces) -> None:
+    def keep(self, part: _RunPlaces) -> None:
         # A batch that was in progress when the count was raised has too many places.
         self.parts.append(self._select_frequent(part) if self.raised else part)
-        self._size += len(self.parts[-1].hashes)
-        while self._size > self._most_places and self._finder.cut < _LARGEST_COUNT:
-            self._finder.cut = min(2 * self._finder.cut, _LARGEST_COUNT)
-            self.raised = True
+        while sum(len(part.hashes) for part in self.parts) > self._most_places and self.cut < _LARGEST_COUNT:
+            self.cut, self.raised = min(2 * self.cut, _LARGEST_COUNT), True
             self.parts = [self._select_frequent(part) for part in self.parts]
-            self._size = sum(len(part.hashes) for part in self.parts)
 
     def _select_frequent(self, part: _RunPlaces) -> _RunPlaces:
-        is_frequent = self._finder.may_be_frequent(part.hashes)
-        return _RunPlaces(part.hashes[is_frequent], part.texts[is_frequent], part.places[is_frequent], part.words)
+        chosen = self._may_be_frequent(part.hashes)
+        return _RunPlaces(part.hashes[chosen], part.texts[chosen], part.places[chosen], part.words)
 
 
-def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> SharedRuns:
-    hashes, texts, places = (np.concatenate([part[field] for part in held.parts]) for field in range(3))
+def _count_exactly(parts: Sequence[_RunPlaces], run: int, least: int, counting: Bools) -> SharedRuns:
+    hashes, texts, places = (np.concatenate([part[field] for part in parts]) for field in range(3))
     _, runs = np.unique(hashes, return_inverse=True)
     runs = runs.reshape(-1).astype(np.int64)
     order = np.argsort(runs, kind="stable")
@@ -200,13 +184,12 @@ def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> 
     enough = count >= least
     is_frequent = enough[runs]
     number = np.cumsum(enough) - 1
-    words = sum(part.words for part in held.parts)
+    words = sum(part.words for part in parts)
     return SharedRuns(
         run, least, count[enough], number[runs[is_frequent]], texts[is_frequent], places[is_frequent], words
     )
 
 
-#: The words of a run.
 RUN = 8
 #: A run is shared if it occurs in this many texts, and in one of this many.
 _FEWEST_TEXTS, _TEXTS_PER_RUN = 5, 1000
@@ -216,9 +199,7 @@ _CONTINUING_SHARE = 0.75
 _NEW_SHARE = 0.5
 #: A run that occurs in this many times as many texts belongs to another passage.
 _FREQUENCY_STEP = 1.5
-#: The most runs to grow passages from.
 MAX_EXTENDED_PASSAGES = 5_000
-#: Closing characters right after the last word.
 _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
 
@@ -226,17 +207,15 @@ _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 class Passage:
     """A run of words that occurs in many documents."""
 
-    #: The text of the passage in the first document of ``ids``.
+    #: As in the first document of ``ids``.
     text: str
     #: The length in words; in characters for scripts without spaces.
     words: int
-    #: The number of documents of the corpus that contain all its words in order.
+    #: The documents of the corpus that contain all its words in order, and their distinct texts.
     documents: int
-    #: The number of distinct texts of these documents.
     texts: int
     #: The number of these texts that a run keeps: documents that differ except for the passage. None without findings.
     unlike: int | None
-    #: ``documents`` as a share of all documents.
     share: float
     #: The first documents that contain it, without equal texts, and without near-duplicates if there are findings.
     ids: tuple[str, ...]
@@ -248,7 +227,6 @@ class Boilerplate:
 
     #: Ordered by ``words`` times ``unlike``, or times ``texts`` if ``unlike`` is None.
     passages: tuple[Passage, ...]
-    #: The number of passages, listed or not.
     found: int
     #: Each run of ``run`` words of a passage occurs in at least this many texts (kept texts, if there are findings): 5,
     #: or one in a thousand if that is more.
@@ -266,7 +244,6 @@ class ExtendedPassage(NamedTuple):
     """A passage grown from a shared run."""
 
     words: int
-    #: The number of counted texts with the passage.
     often: int
     #: int64[k]: all distinct texts with the passage, ascending.
     texts: Integers
@@ -277,7 +254,6 @@ class ExtendedPassage(NamedTuple):
 class _Growth(NamedTuple):
     """A chain of runs that grew from one run."""
 
-    #: int64[k]: the runs in order.
     chain: Integers
     #: int64[m]: the places of the run that the chain grew from.
     at: Integers
@@ -352,7 +328,6 @@ class PassageGrower:
         return np.lexsort((self._order[self._offsets[:-1]], -best))
 
     def _grow(self, seed: int) -> _Growth:
-        """Grow a chain from a run in both directions."""
         at = self._order[self._offsets[seed] : self._offsets[seed + 1]]
         needed = max(_CONTINUING_SHARE * int(self._found.often[seed]), 1)
         chain = {seed}
@@ -412,7 +387,6 @@ class PassageGrower:
         return run, going[after == run]
 
     def _count_texts(self, at: Integers) -> int:
-        """Return the number of counted texts with these places."""
         texts = self._found.texts[at]
         texts = texts[self._counting[texts]]
         return int(np.count_nonzero(texts[1:] != texts[:-1])) + int(len(texts) > 0)

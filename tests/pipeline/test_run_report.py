@@ -19,10 +19,10 @@ from threshold_recipes import MARGINS, TEXTS, dedup
 import neardup as nd
 from neardup.pages.report import Report
 from neardup.pages.report_page import build_charts, report_page
-from neardup.pages.run_report import run_report
 from neardup.pages.sweep import rule_in_words
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES, KEPT, NEAR
 from neardup.pipeline.result import Result
+from neardup.pipeline.run_report import run_report
 from neardup.recipe import Recipe
 
 

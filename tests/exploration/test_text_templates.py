@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.exploration.templates import Pattern, find_pattern
+from neardup.exploration.text_templates import Pattern, find_pattern
 from neardup.text.normalize import tokens
 
 PLACES = ("Leeds", "York", "Kings Lynn", "Hull", "Bath", "Ely", "Milton Keynes", "Wells")

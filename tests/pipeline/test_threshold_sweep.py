@@ -15,9 +15,9 @@ from threshold_recipes import MARGINS, TEXTS, dedup, with_threshold
 
 from neardup.errors import RecipeError
 from neardup.pages.report import BINS, bin_similarities
-from neardup.pages.run_report import known_pairs, run_verdicts
 from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pipeline.result import Result
+from neardup.pipeline.run_report import known_pairs, run_verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of, relaxed_recipe
 

@@ -29,7 +29,6 @@ from neardup.kernels import Integers
 from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
-#: The limits of the rule above.
 _FEWEST_TEXTS, _CONSTANT_SHARE, _OPEN_SHARE = 4, 0.5, 0.1
 _FILLED_SHARE, _MOST_FILLER_WORDS, _FEWEST_DISTINCT, _SAME_SHARE, _COMMON_WORD_SHARE = 0.75, 12, 4, 1 / 3, 0.5
 #: A text that lacks more than this share of all others' words is left out, as long as three in four remain.
@@ -169,7 +168,6 @@ def _select_members(matches: Integers) -> list[int]:
 
 
 def _text_between(text: str, words: Sequence[Token], before: int, after: int) -> str:
-    """Return the text between two words as written."""
     return text[words[before + 1].start : words[after - 1].end] if after > before + 1 else ""
 
 
@@ -182,7 +180,6 @@ def _build_slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> S
 
 
 def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether the documents fill a slot with different words."""
     if sum(map(bool, fillers)) < _FILLED_SHARE * len(fillers) or median(map(len, fillers)) > _MOST_FILLER_WORDS:
         return False
     bare_fillers = [frozenset(map(_strip_accents, words)) for words in fillers]
@@ -194,14 +191,12 @@ def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
 
 @cache
 def _strip_accents(word: str) -> str:
-    """Return a word without accents and vowel signs."""
     return "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
 
 
 def _split_pieces(
     text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]
 ) -> tuple[tuple[str, int], ...]:
-    """Split a text into constant pieces and fillers of slots, in order."""
     number = {slot: at for at, slot in enumerate(filled)}
     cuts: list[tuple[int, int, int]] = []
     for slot, (before, after) in enumerate(pairwise(places.tolist())):

@@ -1,8 +1,10 @@
-"""``neardup index``: build, grow and check an index on disk."""
+"""``neardup index``: build, grow and check an index on disk; ``neardup recipe``: list, show, check and cite recipes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
@@ -11,10 +13,12 @@ from neardup.cli.screen import (
     print_json,
     print_message,
     print_summary,
+    printable_line,
     progress_bar,
     reading_progress,
 )
 from neardup.pages.numbers import format_count, format_size
+from neardup.recipe.named import load_recipe, names, recipe_sources
 
 if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
@@ -22,11 +26,11 @@ if TYPE_CHECKING:
 #: The kernels of a writer.
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
-app = command_group()
+index_group, recipe_group = command_group(), command_group()
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
-@subcommand(app)
+@subcommand(index_group)
 def build(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -53,7 +57,7 @@ def build(
     _print_index(built_index, as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def add(
     index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
@@ -73,7 +77,7 @@ def add(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def remove(
     index: Folder,
     ids: Annotated[str, option("FILE", "File with the ids of the documents, one per line, in UTF-8.", None, "--ids")],
@@ -95,7 +99,7 @@ def remove(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def info(index: Folder, as_json: Json = False) -> None:
     """Print the contents and the recipe of an index."""
     from neardup.index.index import DiskIndex
@@ -103,7 +107,7 @@ def info(index: Folder, as_json: Json = False) -> None:
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app)
+@subcommand(index_group)
 def check(index: Folder) -> None:
     """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
@@ -115,7 +119,7 @@ def check(index: Folder) -> None:
     )
 
 
-@subcommand(app)
+@subcommand(index_group)
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
     """Merge small segments and free removed documents.
 
@@ -145,3 +149,40 @@ def _print_index(index: DiskIndex, *, as_json: bool) -> None:
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",
         },
     )
+
+
+@subcommand(recipe_group, "list", has_arguments=False)
+def list_recipes(as_json: Json = False) -> None:
+    """List the recipes that come with neardup."""
+    recipes = [load_recipe(name) for name in names()]
+    if as_json:
+        print_json([recipe.values for recipe in recipes])
+        return
+    width = max(len(recipe.name) for recipe in recipes)
+    for recipe in recipes:
+        typer.echo(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
+
+
+@subcommand(recipe_group)
+def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
+    """Print a recipe as TOML, with every field.
+
+    A copy is a template for a recipe of your own.
+    """
+    typer.echo(load_recipe(name).to_toml().rstrip("\n"))
+
+
+@subcommand(recipe_group, "check")
+def check_recipe_file(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
+    """Check a recipe file.
+
+    Exit with 0 if it is valid, else with 2 and the reason.
+    """
+    recipe = load_recipe(file)
+    typer.echo(f"{printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
+
+
+@subcommand(recipe_group)
+def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
+    """Print the sources of a recipe, as BibTeX."""
+    typer.echo(recipe_sources(name))
