@@ -1,6 +1,6 @@
 """Recall of planted test items in training texts beside the rules of other tools, and the speed.
 
-    contamination.py [contamination] [--train FILE] [--small]
+    contamination.py [contamination] [--small]
 
 The items are dissimilar paragraphs of Python proposals. Each is planted once into a training text, an item of Reuters'
 newswire, in one of these ways:
@@ -10,8 +10,10 @@ newswire, in one of these ways:
     re-punctuated  in capitals, with dashes between all words instead of punctuation
     excerpt        its first 60%
     paraphrased    one word in six replaced
-    boilerplate    not planted; the item and a training text end with the same sentence of 18 words
+    boilerplate    not planted; the item and a training text end with the same sentence of 21 words
     absent         not planted
+
+The speed is that of a search of N500k for all of these items.
 
 The published rules of two tools are reimplemented here; their programs do not run: lm-eval (any 13-gram of words in
 lower case without punctuation) and datatrove's n-gram decontamination (any 12-gram).
@@ -25,11 +27,11 @@ import random
 import string
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from corpora import shared_records
-from measuring import NEARDUP, Section, markdown_table, measure, print_progress, run_sections, summarize
+from corpora import corpus, shared_records
+from harness import NEARDUP, Row, measure_runs, print_progress, run_sections, section
 
 import neardup as nd
 
@@ -54,7 +56,6 @@ def paragraphs(count: int, rng: random.Random) -> list[str]:
 
 
 def planted_text(text: str, way: str, rng: random.Random) -> str:
-    """Return an item as it is planted into a training text."""
     words = text.split()
     if way == "re-wrapped":
         return "\n> ".join(" ".join(words[at : at + 7]) for at in range(0, len(words), 7))
@@ -95,39 +96,30 @@ def ngram_matches(train: list[str], items: list[str], n: int) -> set[int]:
     return {at for at, item in enumerate(items) if not train_grams.isdisjoint(grams(item))}
 
 
-def measure_contamination(args: argparse.Namespace) -> dict[str, Any]:
-    """Return how many items of each way each rule finds, and what a run on a large corpus costs."""
+@section(
+    "contamination",
+    f"found of 200 | {' | '.join(WAYS)}",
+    " | ".join(["{rule}", *(f"{{found[{way}]}}" for way in WAYS)]),
+)
+def measure_contamination(args: argparse.Namespace) -> Row:
     train, items, ways = planted_corpus(10 if args.small else 200)
-    found_by_rule = {}
-    for share in (0.5, 0.3):
-        hits = nd.check_contamination(train, items, at_least=share).contaminated
-        found_by_rule[f"neardup, {share} of the 13-grams"] = set(hits.tolist())
-    found_by_rule |= {name: ngram_matches(train, items, n) for name, n in RULES.items()}
-    rows = [{"rule": name, **Counter(ways[at] for at in hits)} for name, hits in found_by_rule.items()]
-    results: dict[str, Any] = {"items_of_each_kind": len(ways) // len(WAYS), "rows": rows}
-    if args.train:
-        print_progress(args.train)
-        with tempfile.TemporaryDirectory() as folder:
-            test = Path(folder, "items.jsonl")
-            test.write_text("".join(json.dumps({"text": item}) + "\n" for item in items), "utf-8")
-            output = ["--items", Path(folder, "o.csv"), "--force"]
-            command = [*NEARDUP, "contamination", args.train, "--test", test, *output]
-            runs = [measure(command) for _ in range(args.runs)]
-        train_file = Path(args.train)
-        results["speed"] = {"train": train_file.name, "bytes": train_file.stat().st_size, **summarize(runs)}
-    return results
-
-
-def found_table(results: dict[str, Any]) -> str:
-    """Return the number of items found by each rule, by way of planting."""
-    per_way = results["items_of_each_kind"]
-    rows = [[row["rule"], *(row.get(way, 0) for way in WAYS)] for row in results["rows"]]
-    return markdown_table([f"found of {per_way}", *WAYS], rows)
+    hits: dict[str, Iterable[int]] = {
+        f"neardup, {share} of the 13-grams": nd.check_contamination(train, items, at_least=share).contaminated.tolist()
+        for share in (0.5, 0.3)
+    }
+    hits |= {name: ngram_matches(train, items, n) for name, n in RULES.items()}
+    counts = {rule: Counter(ways[at] for at in found) for rule, found in hits.items()}
+    rows = [{"rule": rule, "found": {way: found[way] for way in WAYS}} for rule, found in counts.items()]
+    train_file = corpus("G10k" if args.small else "N500k")
+    print_progress(train_file.name)
+    with tempfile.TemporaryDirectory() as folder:
+        test = Path(folder, "items.jsonl")
+        test.write_text("".join(json.dumps({"text": item}) + "\n" for item in items), "utf-8")
+        output = ["--items", Path(folder, "o.csv"), "--force"]
+        speed = measure_runs([*NEARDUP, "contamination", train_file, "--test", test, *output], args.runs)
+    speed |= {"train": train_file.name, "bytes": train_file.stat().st_size}
+    return {"items_of_each_kind": len(ways) // len(WAYS), "rows": rows, "speed": speed}
 
 
 if __name__ == "__main__":
-    run_sections(
-        __doc__,
-        {"contamination": Section(measure_contamination, {"contamination": found_table})},
-        lambda parser: parser.add_argument("--train", help="training texts to measure the speed on"),
-    )
+    run_sections(__doc__)

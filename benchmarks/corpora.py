@@ -18,16 +18,19 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import BENCH_HOME, SHARED, print_progress
+from harness import BENCH_HOME, SHARED, Row, print_progress
 
 GENERATED = BENCH_HOME / "made"
 _BATCH_ROWS = 20_000
 _VOCABULARY = 60_000
+
+
+class CorpusMissingError(SystemExit):
+    """A corpus is not prepared; the message says how to prepare it."""
 
 
 def corpus(name: str) -> Path:
@@ -37,7 +40,7 @@ def corpus(name: str) -> Path:
         return prepared
     size = re.fullmatch(r"G(\d+)k", name)
     if size is None:
-        raise SystemExit(f"{name} is not in {BENCH_HOME.name}/corpora; prepare it with ../shared/bench/prepare")
+        raise CorpusMissingError(f"{name} is not in {BENCH_HOME.name}/corpora; prepare it with ../shared/bench/prepare")
     return write_corpus(name, edited_copies(1000 * int(size[1])))
 
 
@@ -46,8 +49,7 @@ def shared_file(name: str) -> Path:
     return SHARED / "data" / name / f"{name}.jsonl.gz"
 
 
-def shared_records(name: str) -> list[dict[str, Any]]:
-    """Return the records of a corpus of ../shared/data."""
+def shared_records(name: str) -> list[Row]:
     with gzip.open(shared_file(name), "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
@@ -59,7 +61,6 @@ def corpus_texts(file: Path) -> Iterator[str]:
 
 
 def count_documents(file: Path) -> int:
-    """Return the number of documents of a corpus."""
     return int(pq.ParquetFile(file).metadata.num_rows)
 
 
@@ -94,28 +95,20 @@ class Words:
         )
         shares = 1 / np.arange(3, _VOCABULARY + 3)
         self._cumulative_shares = np.cumsum(shares / shares.sum())
-        self._rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
 
     def draw(self, count: int) -> list[str]:
         """Return that many words."""
-        drawn = np.searchsorted(self._cumulative_shares, self._rng.random(count)).clip(max=_VOCABULARY - 1)
+        drawn = np.searchsorted(self._cumulative_shares, self.rng.random(count)).clip(max=_VOCABULARY - 1)
         return list(self._words[drawn])
-
-    def draw_number(self, low: int, high: int) -> int:
-        """Return a number from low to high - 1."""
-        return int(self._rng.integers(low, high))
 
     def replace_share(self, words: list[str], share: float) -> list[str]:
         """Return the words with a share of them replaced."""
         copy = list(words)
         count = round(share * len(words))
-        for place, word in zip(self._rng.choice(len(words), count, replace=False), self.draw(count), strict=True):
+        for place, word in zip(self.rng.choice(len(words), count, replace=False), self.draw(count), strict=True):
             copy[place] = word
         return copy
-
-    def draw_share(self, high: float) -> float:
-        """Return a share from 0 to ``high``."""
-        return float(self._rng.random() * high)
 
 
 def edited_copies(count: int, seed: int = 1) -> Iterator[str]:
@@ -124,9 +117,9 @@ def edited_copies(count: int, seed: int = 1) -> Iterator[str]:
     recent: list[list[str]] = []
     for i in range(count):
         if recent and i % 3 == 2:
-            text = words.replace_share(recent[words.draw_number(0, len(recent))], words.draw_share(0.12))
+            text = words.replace_share(recent[words.rng.integers(len(recent))], words.rng.random() * 0.12)
         else:
-            text = words.draw(words.draw_number(60, 300))
+            text = words.draw(int(words.rng.integers(60, 300)))
             recent = [*recent[-999:], text] if len(recent) >= 1000 else [*recent, text]
         yield " ".join(text)
 
@@ -142,23 +135,22 @@ def shared_footer(count: int, seed: int = 3) -> Iterator[str]:
     """Yield distinct texts of 130-300 words that end with the same footer of 300 words."""
     words = Words(seed)
     footer = " ".join(words.draw(300))
-    return (f"{' '.join(words.draw(words.draw_number(130, 301)))} {footer}" for _ in range(count))
+    return (f"{' '.join(words.draw(int(words.rng.integers(130, 301))))} {footer}" for _ in range(count))
 
 
 def near_copies(count: int, seed: int = 4) -> Iterator[str]:
     """Yield copies of one document of 300 words with one or two words changed, so that every pair matches."""
     words = Words(seed)
     body = words.draw(300)
-    return (" ".join(words.replace_share(body, words.draw_number(1, 3) / 300)) for _ in range(count))
+    return (" ".join(words.replace_share(body, words.rng.integers(1, 3) / 300)) for _ in range(count))
 
 
 def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
-    """Yield texts of about 1.5 KB, a tenth of them edited copies of an earlier one.
-
-    They mix the sentences of the job adverts in ../shared/data, or made-up words if those adverts are missing.
-    """
+    """Yield texts of about 1.5 KB of sentences of job adverts, a tenth of them edited copies of an earlier one."""
     rng, words = random.Random(seed), Words(seed)  # noqa: S311
-    sentences = _sentences() or [" ".join(words.draw(words.draw_number(8, 30))) + "." for _ in range(60_000)]
+    texts = (record["text"] for record in shared_records("adzuna"))
+    found = {sentence.strip() for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)}
+    sentences = sorted(sentence for sentence in found if 20 <= len(sentence) <= 400)
     recent: list[list[str]] = []
     for i in range(count):
         if recent and i % 10 == 9:
@@ -168,22 +160,11 @@ def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
             yield " ".join(copy)
             continue
         text: list[str] = []
-        length = 0
-        while length < 1500:
-            sentence = rng.choice(sentences)
-            text.append(sentence)
-            length += len(sentence) + 1
+        while sum(map(len, text)) + len(text) < 1500:
+            text.append(rng.choice(sentences))
         split = " ".join(text).split()
         if len(recent) < 1000:
             recent.append(split)
         else:
             recent[i % 1000] = split
         yield " ".join(split)
-
-
-def _sentences() -> list[str]:
-    if not shared_file("adzuna").exists():
-        return []
-    texts = (record["text"] for record in shared_records("adzuna"))
-    sentences = {sentence.strip() for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)}
-    return sorted(sentence for sentence in sentences if 20 <= len(sentence) <= 400)

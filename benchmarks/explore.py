@@ -1,7 +1,9 @@
-"""Cost of exploration: the curve of a whole corpus, the page, a report, and how fast pages open.
+"""Cost of exploration: all pairs of a sample, the curve of a whole corpus, the page, a report, how fast pages open.
 
-    explore.py [explore-curve] [explore-pages] [explore-report] [--small]
+    explore.py [explore] [explore-adverts] [explore-curve] [explore-pages] [explore-report] [--small]
 
+    explore         2,000 job adverts, each with each, for n = 1 to 7, on one core; beside the same in plain Python
+    explore-adverts what neardup explore says of the blog's adverts: gaps of each n, pairs above and near each cutoff
     explore-curve   pairs, dropped documents and families at each threshold from 0.2, of whole corpora
     explore-pages   neardup explore with its page: time, size, and the time until a browser shows it
     explore-report  neardup dedup of a million documents with --report and without, and the time until it shows
@@ -12,37 +14,41 @@ Chromium opens the pages from a file; a page is open when it is loaded and each 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import tempfile
 import time
+from collections import Counter
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from corpora import corpus, shared_file
-from measuring import (
+import pyarrow as pa
+from corpora import corpus, corpus_texts, shared_file, shared_records
+from harness import (
     NEARDUP,
-    Section,
+    Row,
     call_in_new_process,
     find_browser,
     markdown_table,
     measure,
+    measure_runs,
+    medians,
     print_progress,
     run_sections,
-    summarize,
+    section,
     time_call,
 )
 
 from neardup.documents import open_corpus
 from neardup.exploration.curve import Curve, ThresholdSearch
+from neardup.exploration.views import View, build_view, extract_vectors
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
 
-Row = dict[str, Any]
-
-#: Allowed seconds: for the page of 2,000 documents; for the curve of N100k; until a browser shows a page.
-ALLOWED_PAGE, ALLOWED_CURVE, ALLOWED_OPEN = 5.0, 60.0, 2.0
 NEWS_AND_ADVERTS = ("adzuna", "reuters", "saudinews", "peps")
-CURVE_CORPORA = ("N100k", "N1M")
 _VISIBLE_CHARTS_ARE_DRAWN = """() => [...document.querySelectorAll(".chart")]
     .filter((chart) => chart.getBoundingClientRect().top < innerHeight && chart.getBoundingClientRect().height)
     .every((chart) => chart.querySelector("svg, canvas"))"""
@@ -53,45 +59,117 @@ def file_of(name: str) -> Path:
     return shared_file(name) if name in NEWS_AND_ADVERTS else corpus(name)
 
 
+def bag(tokens: list[str], n: int) -> set[tuple[str, int]]:
+    """Return the n-grams of a text, each with the number of its earlier occurrences, as plain Python does it."""
+    earlier: Counter[str] = Counter()
+    found = set()
+    for gram in (" ".join(tokens[i : i + n]) for i in range(len(tokens) + 1 - n)):
+        found.add((gram, earlier[gram]))
+        earlier[gram] += 1
+    return found
+
+
+def plain_similarities(texts: list[str], n: int) -> list[float]:
+    """Return the Jaccard of all pairs of texts by their bags of n-grams, as plain Python does it."""
+    bags = [bag(text.split(), n) for text in texts]
+    pairs = ((one, other, len(one & other)) for at, one in enumerate(bags) for other in bags[at + 1 :])
+    return [shared / (len(one) + len(other) - shared) for one, other, shared in pairs]
+
+
+def view_of(texts: pa.LargeStringArray, recipe: Recipe) -> View:
+    return build_view(extract_vectors(texts, recipe), recipe)[0]
+
+
+def sample_rows(texts: list[str], runs: int) -> list[Row]:
+    """Return the cost of all pairs of texts for each n, on one core, and of the same in plain Python."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    array, rows = pa.array(texts, pa.large_string()), []
+    for n in range(1, 8):
+        print_progress(f"n = {n}")
+        # What plain Python compares: words as they stand in the text, with repeats.
+        recipes = [Recipe(features=f"words:{n}"), Recipe(features=f"words:{n}:multiset", normalize="whitespace")]
+        views = [view_of(array, recipe) for recipe in recipes]
+        least = [min(time_call(partial(view_of, array, recipe))[1] for _ in range(runs)) for recipe in recipes]
+        begin = time.process_time()
+        similarities = plain_similarities(texts, n)
+        plain = time.process_time() - begin
+        counts = [sum(similarity >= cutoff for similarity in similarities) for cutoff, _ in views[1].above]
+        same = counts == [count for _, count in views[1].above]
+        rows.append({"n": n, "cpu_s": least[0], "multiset_cpu_s": least[1], "plain_cpu_s": plain, "same": same})
+    return rows
+
+
+def sample_table(results: Row) -> str:
+    costs = ("cpu_s", "multiset_cpu_s", "plain_cpu_s")
+    total = {key: sum(row[key] for row in results["rows"]) for key in costs}
+    return markdown_table(
+        "n | neardup, sets, CPU s | bags of the plain twin, CPU s | plain Python, CPU s | same figures",
+        "{n} | {cpu_s:.4f} | {multiset_cpu_s:.4f} | {plain_cpu_s:.2f} | {same:yes/no}",
+        [*results["rows"], {"n": "all"} | total, {"n": "allowed", "cpu_s": 2.0}],
+    )
+
+
+@section("explore", sample_table)
+def measure_sample(args: argparse.Namespace) -> Row:
+    if args.small:
+        texts = list(islice(corpus_texts(corpus("G10k")), 200))
+    else:
+        texts = [record["text"] for record in shared_records("adzuna")[:2000]]
+    return {"rows": call_in_new_process(sample_rows, texts, args.runs)}
+
+
+@section("explore-adverts", "near | pairs", "{near} | {pairs:,}")
+def measure_adverts(args: argparse.Namespace) -> Row:
+    found: dict[str, Row] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in (("sets", []), ("multisets", ["--multiset"])):
+            file, output = corpus("G10k") if args.small else shared_file("adzuna"), Path(folder, f"{name}.json")
+            measure([*NEARDUP, "explore", file, "-o", output, *options])
+            report = json.loads(output.read_text("utf-8"))
+            gaps = {each["name"]: round(each["gap"], 3) for each in report["advice"]["separations"]}
+            above = next(view["above"] for view in report["views"] if view["n"] == 4)
+            found[name] = {"gaps": gaps, "above": above, "examples": report["examples"]}
+    rows = [{"near": near["cutoff"], "pairs": near["found"]} for near in found["sets"].pop("examples")]
+    del found["multisets"]["examples"]
+    return found | {"rows": rows}
+
+
+@section(
+    "explore-curve",
+    "corpus | documents | all pairs from | pairs there | dropped at 0.2 | wall s | CPU s",
+    "{corpus} | {documents:,} | {lowest} | {pairs:,} | {dropped:,} | {wall_s:.2f} | {cpu_s:.2f}",
+    {"corpus": "allowed, N100k", "wall_s": 60.0},
+)
 def measure_curves(args: argparse.Namespace) -> Row:
-    """Measure the curve of each corpus in a new process, with compiled kernels."""
-    names = ["G20k"] if args.small else CURVE_CORPORA
     call_in_new_process(curve_row, corpus("G10k"))
     rows = []
-    for name in names:
+    for name in ["G20k"] if args.small else ["N100k", "N1M"]:
         print_progress(f"curve of {name}")
-        runs = [call_in_new_process(curve_row, file_of(name)) for _ in range(args.runs)]
-        wall, cpu = (round(median(run[key] for run in runs), 2) for key in ("wall_s", "cpu_s"))
-        rows.append({"corpus": name} | runs[-1] | {"wall_s": wall, "cpu_s": cpu, "runs": args.runs})
+        runs = [call_in_new_process(curve_row, corpus(name)) for _ in range(args.runs)]
+        rows.append({"corpus": name} | medians(runs))
     return {"rows": rows}
 
 
 def curve_row(file: Path) -> Row:
     curves: list[Curve] = []
+    clock = Clock()
 
     def compute_curve() -> None:
-        with open_corpus([str(file)]) as opened:
-            search = ThresholdSearch(
-                opened,
-                Recipe(features="words:4"),
-                0.2,
-                threads=2,
-                memory=None,
-                clock=clock,
-                progress=lambda stage, done, total: None,
-            )
-            with search:
-                curves.append(search.curve())
+        options: Any = {"threads": 2, "memory": None, "clock": clock, "progress": lambda stage, done, total: None}
+        with (
+            open_corpus([str(file)]) as opened,
+            ThresholdSearch(opened, Recipe(features="words:4"), 0.2, **options) as search,
+        ):
+            curves.append(search.curve())
 
-    clock = Clock()
     wall, cpu = time_call(compute_curve)
-    curve = curves[0]
+    lowest = curves[0].points[0]
     return {
-        "documents": curve.documents,
-        "points": len(curve.points),
-        "lowest": curve.asked,
-        "pairs": curve.points[0].pairs,
-        "dropped": curve.points[0].dropped,
+        "documents": curves[0].documents,
+        "points": len(curves[0].points),
+        "lowest": lowest.threshold,
+        "pairs": lowest.pairs,
+        "dropped": lowest.dropped,
         "wall_s": wall,
         "cpu_s": cpu,
         "peak_rss_mb": round(max(stage["peak_memory_bytes"] for stage in clock.stages) / 1e6),
@@ -99,8 +177,13 @@ def curve_row(file: Path) -> Row:
     }
 
 
+@section(
+    "explore-pages",
+    "corpus | wall s | CPU s | peak PSS MB | page kB | open in a browser, s",
+    "{corpus} | {wall_s} | {cpu_s} | {pss_mb} | {page_kb:,} | {open_s}",
+    {"corpus": "allowed, adzuna", "wall_s": 5.0, "open_s": 2.0},
+)
 def measure_pages(args: argparse.Namespace) -> Row:
-    """Measure ``neardup explore`` with its page, and how fast pages open."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
@@ -108,23 +191,26 @@ def measure_pages(args: argparse.Namespace) -> Row:
         measure([*command, corpus("G10k")])
         for name in ["G20k"] if args.small else [*NEWS_AND_ADVERTS, "N100k"]:
             print_progress(f"page of {name}")
-            figures = summarize([measure([*command, file_of(name)]) for _ in range(args.runs)])
+            figures = measure_runs([*command, file_of(name)], args.runs)
             rows.append({"corpus": name} | figures | browser_row(page, args.runs))
     return {"rows": rows}
 
 
+@section(
+    "explore-report",
+    "corpus | report | wall s | CPU s | peak PSS MB | report kB | open in a browser, s",
+    "{corpus} | {report} | {wall_s} | {cpu_s} | {pss_mb} | {page_kb:,} | {open_s}",
+    {"corpus": "allowed", "open_s": 2.0},
+)
 def measure_report(args: argparse.Namespace) -> Row:
-    """Measure ``neardup dedup`` with a report and without, and how fast the report opens."""
     name, rows = "G20k" if args.small else "N1M", []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
-        command = [*NEARDUP, "dedup", file_of(name), "-o", Path(folder, "out.parquet"), "--force"]
+        command = [*NEARDUP, "dedup", corpus(name), "-o", Path(folder, "out.parquet"), "--force"]
         for report, options in (("without", []), ("with", ["--report", page])):
             print_progress(f"{name} {report} a report")
-            figures = summarize([measure([*command, *options]) for _ in range(args.runs)])
-            rows.append(
-                {"corpus": name, "report": report} | figures | (browser_row(page, args.runs) if options else {})
-            )
+            row = {"corpus": name, "report": report} | measure_runs([*command, *options], args.runs)
+            rows.append(row | (browser_row(page, args.runs) if options else {}))
     return {"rows": rows}
 
 
@@ -132,7 +218,7 @@ def browser_row(page: Path, runs: int) -> Row:
     """Return how large a page is and how long a browser takes to show it."""
     from playwright.sync_api import sync_playwright
 
-    loads, shows = [], []
+    times = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
         for _ in range(runs):
@@ -140,71 +226,13 @@ def browser_row(page: Path, runs: int) -> Row:
             window = context.new_page()
             begin = time.perf_counter()
             window.goto(page.as_uri(), wait_until="load")
-            loads.append(time.perf_counter() - begin)
             window.wait_for_function(_VISIBLE_CHARTS_ARE_DRAWN)
-            shows.append(time.perf_counter() - begin)
+            times.append(time.perf_counter() - begin)
             context.close()
         version = browser.version
         browser.close()
-    return {
-        "page_kb": round(page.stat().st_size / 1e3),
-        "load_s": round(median(loads), 3),
-        "open_s": round(median(shows), 3),
-        "browser": version,
-    }
+    return {"page_kb": round(page.stat().st_size / 1e3), "open_s": round(median(times), 3), "browser": version}
 
-
-def format_count(number: int | None) -> str:
-    """Return a number with separators, or nothing for None."""
-    return "" if number is None else f"{number:,}"
-
-
-def curve_table(results: dict[str, Any]) -> str:
-    """Return the curves of whole corpora as Markdown."""
-    head = ["corpus", "documents", "all pairs from", "pairs there", "dropped at 0.2", "wall s", "CPU s"]
-    rows = []
-    for r in results["rows"]:
-        counts = [format_count(r["documents"]), r["lowest"], format_count(r["pairs"]), format_count(r["dropped"])]
-        rows.append([r["corpus"], *counts, r["wall_s"], r["cpu_s"]])
-    allowed = ["allowed, N100k", "", "", "", "", ALLOWED_CURVE, ""]
-    return markdown_table(head, [*rows, allowed])
-
-
-def page_table(results: dict[str, Any]) -> str:
-    """Return the pages of ``explore`` as Markdown."""
-    rows = [
-        [r["corpus"], r["wall_s"], r["cpu_s"], r["pss_mb"], format_count(r["page_kb"]), r["open_s"]]
-        for r in results["rows"]
-    ]
-    head = ["corpus", "wall s", "CPU s", "peak PSS MB", "page kB", "open in a browser, s"]
-    allowed = ["allowed, adzuna", ALLOWED_PAGE, "", "", "", ALLOWED_OPEN]
-    return markdown_table(head, [*rows, allowed])
-
-
-def report_table(results: dict[str, Any]) -> str:
-    """Return the report of a large run as Markdown."""
-    rows = [
-        [
-            r["corpus"],
-            r["report"],
-            r["wall_s"],
-            r["cpu_s"],
-            r["pss_mb"],
-            format_count(r.get("page_kb")),
-            r.get("open_s", ""),
-        ]
-        for r in results["rows"]
-    ]
-    head = ["corpus", "report", "wall s", "CPU s", "peak PSS MB", "report kB", "open in a browser, s"]
-    allowed = ["allowed", "", "", "", "", "", ALLOWED_OPEN]
-    return markdown_table(head, [*rows, allowed])
-
-
-SECTIONS = {
-    "explore-curve": Section(measure_curves, {"explore-curve": curve_table}),
-    "explore-pages": Section(measure_pages, {"explore-pages": page_table}),
-    "explore-report": Section(measure_report, {"explore-report": report_table}),
-}
 
 if __name__ == "__main__":
-    run_sections(__doc__, SECTIONS)
+    run_sections(__doc__)

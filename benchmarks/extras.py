@@ -15,13 +15,12 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
-from typing import Any
 
-from measuring import HERE, Section, markdown_table, print_progress, run_sections
+from harness import ROOT, Row, print_progress, run_sections, section
 
-ROOT = HERE.parent
-#: The purpose of each extra for users; extras for development are not measured.
+#: The purpose of neardup itself and of each extra for users; extras for development are not measured.
 PURPOSES = {
+    "": "`dedup`, `pairs`, `neighbors`, `query`, `explain`, flows in Python",
     "report": "pages: `explore -o`, `--report`, `compare -o`, `audit --report`",
     "html": "`--html`: the main content of web pages",
     "watch": "`neardup watch`",
@@ -36,8 +35,6 @@ PURPOSES = {
     "sklearn": "features and sketches as steps of scikit-learn",
     "docs": "`make docs`",
 }
-_CORE_PURPOSE = "`dedup`, `pairs`, `neighbors`, `query`, `explain`, flows in Python"
-_NAME = re.compile(r"[\w.-]+")
 
 
 def install_into(folder: Path, *requirements: str) -> dict[str, int]:
@@ -50,32 +47,22 @@ def install_into(folder: Path, *requirements: str) -> dict[str, int]:
     }
 
 
-def measure_extras(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the requirements and the size of neardup alone and of each extra."""
+@section("extras", "extra | what for | brings | more MB", "{name} | {purpose} | {names} | {mb}")
+def measure_extras(args: argparse.Namespace) -> Row:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     requirements = {"": project["dependencies"]} | project["optional-dependencies"]
     rows, core = [], set[str]()
-    for name in ["", *(["client"] if args.small else PURPOSES)]:
-        print_progress(name or "neardup")
+    for extra in ["", "client"] if args.small else PURPOSES:
+        print_progress(extra or "neardup")
         with tempfile.TemporaryDirectory(prefix="neardup-extras-") as folder:
-            sizes = install_into(Path(folder), *(requirements[name] if name else [str(ROOT)]))
+            sizes = install_into(Path(folder), *(requirements[extra] if extra else [str(ROOT)]))
         core = core or set(sizes)
-        added = [size for package, size in sizes.items() if not name or package not in core]
-        brings = [_NAME.match(package)[0] for package in requirements[name]]  # type: ignore[index]
-        rows.append({"extra": name, "brings": brings, "bytes": sum(added)})
+        megabytes = round(sum(size for package, size in sizes.items() if not extra or package not in core) / 1e6)
+        names = ", ".join(re.split(r"[^\w.-]", package)[0] for package in requirements[extra])
+        shown = {"name": f"`{extra}`", "mb": megabytes} if extra else {"name": "(none)", "mb": f"{megabytes} in all"}
+        rows.append(shown | {"purpose": PURPOSES[extra], "names": names})
     return {"rows": rows}
 
 
-def extras_table(results: dict[str, Any]) -> str:
-    lines = []
-    for row in results["rows"]:
-        megabytes = f"{row['bytes'] / 1e6:.0f}"
-        name, purpose, size = f"`{row['extra']}`", PURPOSES.get(row["extra"], ""), megabytes
-        if not row["extra"]:
-            name, purpose, size = "(none)", _CORE_PURPOSE, f"{megabytes} in all"
-        lines.append([name, purpose, ", ".join(row["brings"]), size])
-    return markdown_table(["extra", "what for", "brings", "more MB"], lines)
-
-
 if __name__ == "__main__":
-    run_sections(__doc__, {"extras": Section(measure_extras, {"extras": extras_table})})
+    run_sections(__doc__)

@@ -21,18 +21,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pyarrow as pa
 from corpora import corpus, corpus_texts, count_documents, edited_copies
-from measuring import (
+from harness import (
     BENCH_HOME,
-    Section,
+    Row,
     call_in_new_process,
-    markdown_table,
     print_progress,
-    process_memory_mb,
+    process_memory,
     run_sections,
+    section,
     time_call,
     time_quantiles,
 )
@@ -41,14 +40,12 @@ from neardup.features.extraction import Extractor
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 
-Row = dict[str, Any]
-
 RECIPE = "ddd"
 #: Time of the first item: 1 March 2012, 0:00 UTC.
 START = 1_330_560_000.0
 DAY = 86_400.0
 #: Aim for the window of 8,000: CPU microseconds an item, by the characters of an item (0: as it is).
-ALLOWED = {0: 100, 5000: 500}
+CPU_AIMS = {0: 100, 5000: 500}
 #: Aims: items a second into a store, in batches and one by one; seconds of a restart.
 BATCH_RATE, SINGLE_RATE, RESTART_S = 3000, 500, 60
 _BATCH = 1000
@@ -99,14 +96,22 @@ def joined_texts(texts: Sequence[str], size: int) -> Iterator[str]:
             length += len(text) + 1
 
 
+@section(
+    "window",
+    "items | window | KB an item | items at once | CPU µs an item: median | mean | p99 | max | of the median, features"
+    " | aim | duplicates",
+    "{label} | {window:,} | {item_kb:.2f} | {at_once} | {cpu_us[median]:,.0f} | {cpu_us[mean]:,.0f} | "
+    "{cpu_us[p99]:,.0f} | {cpu_us[max]:,.0f} | {features_us[median]:,.0f} | {aim} | {duplicates:,} of {items:,}",
+)
 def measure_window(args: argparse.Namespace) -> Row:
-    """Measure additions to a full window of some thousand documents."""
     news, mixes, window, items = ("G20k", "G20k", 2000, 1024) if args.small else ("R20k", "N100k", 8000, 8000)
     rows = []
     for name, size in ((news, 0), (news, 5000), (mixes, 5000)):
         for at_once in (256, 1):
-            print_progress(f"{name}, {f'joined to {size:,}' if size else 'as it is'}, {at_once} at once")
-            row = {"corpus": name, "window": window, "joined_to": size, "at_once": at_once}
+            label = f"{name}, joined" if size else name
+            print_progress(f"{label}, {at_once} at once")
+            row = {"corpus": name, "label": label, "window": window, "joined_to": size, "at_once": at_once}
+            row |= {"aim": CPU_AIMS[size]}
             rows.append(row | call_in_new_process(window_row, corpus(name), size, window, items, at_once))
     return {"rows": rows}
 
@@ -126,7 +131,7 @@ def window_row(file: Path, size: int, window: int, items: int, at_once: int) -> 
     features = [time_call(lambda texts=texts: extract(texts))[1] for texts in arrays]  # type: ignore[misc]
     return {
         "items": len(added),
-        "item_bytes": round(fmean(len(document.text.encode()) for document in added)),
+        "item_kb": fmean(len(document.text.encode()) for document in added) / 1000,
         "duplicates": index.statistics.duplicates - before,
         "cpu_us": time_quantiles((cpu for _, cpu in seconds), 1e6 / at_once),
         "features_us": time_quantiles(features, 1e6 / at_once),
@@ -134,29 +139,22 @@ def window_row(file: Path, size: int, window: int, items: int, at_once: int) -> 
     }
 
 
-def window_table(results: Row) -> str:
-    """Return the cost of an item in a small window."""
-    header = ["items", "window", "KB an item", "items at once", "CPU µs an item: median", "mean", "p99", "max"]
-    header += ["of the median, features", "aim", "duplicates"]
-    rows: list[list[object]] = [["Montanari & Puglisi 2012", "8,000", "", 1, "1,200,000", *[""] * 6]]
-    for r in results["rows"]:
-        cpu = [f"{r['cpu_us'][key]:,.0f}" for key in ("median", "mean", "p99", "max")]
-        items = f"{r['corpus']}, joined" if r["joined_to"] else r["corpus"]
-        size, features = f"{r['item_bytes'] / 1000:.2f}", f"{r['features_us']['median']:,.0f}"
-        head = [items, f"{r['window']:,}", size, r["at_once"], *cpu, features, ALLOWED[r["joined_to"]]]
-        rows.append([*head, f"{r['duplicates']:,} of {r['items']:,}"])
-    return markdown_table(header, rows)
-
-
+@section(
+    "window-store",
+    "in the store | items at once | items | items a second | aim | a call, ms: median | p99 | max | CPU µs an item"
+    " | an fsync of the disk, ms",
+    "{stored:,} | {at_once:,} | {items:,} | {items_a_second:,.0f} | {aim:,} | {wall_ms[median]:.2f} | "
+    "{wall_ms[p99]:.2f} | {wall_ms[max]:.2f} | {cpu_us} | {fsync_ms[median]:.2f}",
+)
 def measure_throughput(args: argparse.Namespace) -> Row:
-    """Measure additions in batches and one by one, each with a new store."""
     name, stored = ("G20k", (0, 5000)) if args.small else ("N1M", (0, 100_000))
     rows = []
     for before in stored:
-        for at_once, times in ((_BATCH, 5), (1, 300)) if args.small else ((_BATCH, 30), (1, 3000)):
+        for at_once, times, aim in ((_BATCH, 30, BATCH_RATE), (1, 3000, SINGLE_RATE)):
+            times = times // 10 if args.small else times
             print_progress(f"{before:,} documents in the store, {at_once:,} at once")
             with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
-                row = {"corpus": name, "stored": before, "at_once": at_once, "items": at_once * times}
+                row = {"corpus": name, "stored": before, "at_once": at_once, "items": at_once * times, "aim": aim}
                 figures = call_in_new_process(throughput_row, corpus(name), Path(folder), before, at_once, times)
                 rows.append(row | figures)
     return {"rows": rows}
@@ -191,20 +189,13 @@ def fsync_quantiles(folder: Path, times: int = 100) -> dict[str, float]:
         return time_quantiles((time_call(write)[0] for _ in range(times)), 1e3)
 
 
-def throughput_table(results: Row) -> str:
-    """Return items a second by store and batch size."""
-    rows: list[list[object]] = []
-    for r in results["rows"]:
-        wall = [f"{r['wall_ms'][key]:.2f}" for key in ("median", "p99", "max")]
-        rate, aim = f"{r['items_a_second']:,.0f}", f"{SINGLE_RATE if r['at_once'] == 1 else BATCH_RATE:,}"
-        fsync = f"{r['fsync_ms']['median']:.2f}"
-        rows.append([f"{r['stored']:,}", f"{r['at_once']:,}", f"{r['items']:,}", rate, aim, *wall, r["cpu_us"], fsync])
-    header = ["in the store", "items at once", "items", "items a second", "aim", "a call, ms: median", "p99", "max"]
-    return markdown_table([*header, "CPU µs an item", "an fsync of the disk, ms"], rows)
-
-
+@section(
+    "window-restart",
+    "after | documents | held | Index(path) s | to the first answer s | aim | CPU s | store MB | RSS MB | peak RSS MB",
+    "{after} | {documents:,} | {held:,} | {ready_s} | {first_answer_s} | {aim} | {cpu_s} | {store_mb:,.0f} | "
+    "{memory_mb:,.0f} | {peak_mb:,.0f}",
+)
 def measure_restart(args: argparse.Namespace) -> Row:
-    """Measure how long a store of a whole corpus takes to open, with its files in the page cache and without."""
     file = corpus("G20k" if args.small else "N1M")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
@@ -214,7 +205,7 @@ def measure_restart(args: argparse.Namespace) -> Row:
         for after in ("a clean close", "a clean close, files out of the page cache"):
             if rows:
                 evict_from_page_cache(Path(folder))
-            rows.append(store | {"after": after} | call_in_new_process(restart_row, path))
+            rows.append(store | {"after": after, "aim": RESTART_S} | call_in_new_process(restart_row, path))
     return {"rows": rows}
 
 
@@ -232,7 +223,7 @@ def restart_row(path: Path) -> Row:
     index.add(Document(f"later-{os.getpid()}", "Oil prices rose in early trading on Monday.", START + DAY - 0.01))
     row = {"ready_s": round(ready, 2), "first_answer_s": round(time.perf_counter() - begin, 2)}
     row |= {"cpu_s": round(time.process_time() - cpu, 2), "held": index.statistics.window_documents}
-    row |= {"memory_mb": process_memory_mb(), "peak_mb": process_memory_mb("VmHWM")}
+    row |= {"memory_mb": process_memory() / 1e6, "peak_mb": process_memory(field="VmHWM") / 1e6}
     index.close()
     return row
 
@@ -245,22 +236,5 @@ def evict_from_page_cache(folder: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def restart_table(results: Row) -> str:
-    """Return how long restarts take."""
-    rows: list[list[object]] = []
-    for r in results["rows"]:
-        sizes = [f"{r[key]:,.0f}" for key in ("store_mb", "memory_mb", "peak_mb")]
-        times = [r["ready_s"], r["first_answer_s"], RESTART_S, r["cpu_s"]]
-        rows.append([r["after"], f"{r['documents']:,}", f"{r['held']:,}", *times, *sizes])
-    header = ["after", "documents", "held", "Index(path) s", "to the first answer s", "aim", "CPU s"]
-    return markdown_table([*header, "store MB", "RSS MB", "peak RSS MB"], rows)
-
-
-SECTIONS = {
-    "window": Section(measure_window, {"window": window_table}),
-    "window-store": Section(measure_throughput, {"window-store": throughput_table}),
-    "window-restart": Section(measure_restart, {"window-restart": restart_table}),
-}
-
 if __name__ == "__main__":
-    run_sections(__doc__, SECTIONS)
+    run_sections(__doc__)

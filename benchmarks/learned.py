@@ -1,6 +1,6 @@
 """A trained classifier beside the best threshold on one measure, on pairs labelled by hand.
 
-    learned.py [learned] [untouched] [--corpora msrp clough reuters reuters-titles] [--small]
+    learned.py [learned] [untouched] [--small]
 
 Both are chosen on the same training folds and judged on the same test folds, as in ``neardup train``; intervals are
 those of its bootstrap. Documents of msrp are sentences, so it uses the measures for sentences.
@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from measuring import HERE, SHARED, Section, markdown_table, print_progress, run_sections
+from harness import HERE, SHARED, Row, print_progress, run_sections, section
 
 import neardup as nd
 
 DATA = SHARED / "data"
-LEARNED_HEADER = ["corpus", "pairs", "duplicates", "learned: F1", "precision", "recall", "best threshold", "its F1"]
+#: A figure with its interval.
+INTERVAL = "{0[value]:.3f} ({0[low]:.3f} to {0[high]:.3f})"
 
 
 class TrainingCorpus(NamedTuple):
@@ -61,7 +62,6 @@ TRAINING_CORPORA = {
 
 
 def load_documents(case: TrainingCorpus) -> pa.Table:
-    """Return the documents of a corpus with the compared columns."""
     path = DATA / case.corpus
     content = path.read_bytes()
     rows = [json.loads(line) for line in (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()]
@@ -69,34 +69,30 @@ def load_documents(case: TrainingCorpus) -> pa.Table:
     return pa.table({name: [str(row[name]) for row in rows] for name in columns})
 
 
-def measure_training(args: argparse.Namespace) -> dict[str, Any]:
-    """Train on each corpus."""
+@section(
+    "learned",
+    "corpus | pairs | duplicates | learned: F1 | precision | recall | best threshold | its F1 | learned is ahead by",
+    "{corpus} | {pairs:,} | {duplicates:,} | {f1} | {figures[precision][value]:.3f} | {figures[recall][value]:.3f} | "
+    "{threshold[at]} | {threshold_f1} | {ahead}",
+)
+def measure_training(args: argparse.Namespace) -> Row:
     rows = []
-    for name in args.corpora or (["clough"] if args.small else list(TRAINING_CORPORA)):
+    for name in ["clough"] if args.small else TRAINING_CORPORA:
         print_progress(name)
         case = TRAINING_CORPORA[name]
-        trained = nd.train(load_documents(case), str(case.labels), **case.options)
-        rows.append({"corpus": name} | {key: value for key, value in trained.summary.items() if key != "wrong"})
+        row = nd.train(load_documents(case), str(case.labels), **case.options).summary
+        ahead = INTERVAL.format(row["gain"]["difference"]) + ("" if row["gain"]["beyond_chance"] else ", within chance")
+        f1 = {"f1": INTERVAL.format(row["figures"]["f1"]), "threshold_f1": INTERVAL.format(row["threshold"]["f1"])}
+        rows.append({"corpus": name} | {key: row[key] for key in row if key != "wrong"} | f1 | {"ahead": ahead})
     return {"rows": rows}
 
 
-def learned_table(results: dict[str, Any]) -> str:
-    """Return the figures of the classifier beside those of the best threshold."""
-    rows = []
-    for r in results["rows"]:
-        figures, threshold, gain = r["figures"], r["threshold"], r["gain"]
-        ahead = format_interval(gain["difference"]) + ("" if gain["beyond_chance"] else ", within chance")
-        values = [f"{figures[name]['value']:.3f}" for name in ("precision", "recall")]
-        counts = [f"{r['pairs']:,}", f"{r['duplicates']:,}"]
-        threshold_cells = [threshold["at"], format_interval(threshold["f1"])]
-        rows.append([r["corpus"], *counts, format_interval(figures["f1"]), *values, *threshold_cells, ahead])
-    return markdown_table([*LEARNED_HEADER, "learned is ahead by"], rows)
-
-
-def measure_validation(args: argparse.Namespace) -> dict[str, Any]:
-    """Train on the training part of msrp and judge its validation part."""
+@section(
+    "untouched", "pairs | accuracy | precision | recall | f1", "{pairs:,} | {accuracy} | {precision} | {recall} | {f1}"
+)
+def measure_validation(args: argparse.Namespace) -> Row:
     if args.small:
-        return {}
+        return {"rows": []}
     case = TRAINING_CORPORA["msrp"]
     documents = load_documents(case)
     trained = nd.train(documents, str(case.labels), **case.options).classifier
@@ -107,29 +103,9 @@ def measure_validation(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {"only": "split=val", "ignore_unknown": True, "classifiers": [trained]}
     comparison = nd.compare(validation, str(case.labels), recipes=["default"], **options).to_dict()
     own_row = next(row for row in comparison["recipes"][-1]["rows"] if row["own"])
-    return {"pairs": comparison["duplicates"] + comparison["others"], "own": own_row}
-
-
-def untouched_table(results: dict[str, Any]) -> str:
-    """Return the figures at the cutoff of the classifier."""
-    names = ["accuracy", "precision", "recall", "f1"]
-    rows = [[f"{results['pairs']:,}", *(format_interval(results["own"][name]) for name in names)]] if results else []
-    return markdown_table(["pairs", *names], rows)
-
-
-def format_interval(figure: dict[str, float | None]) -> str:
-    """Return a figure with its interval."""
-    if figure["value"] is None:
-        return "none"
-    return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
+    figures = {name: INTERVAL.format(own_row[name]) for name in ("accuracy", "precision", "recall", "f1")}
+    return {"rows": [figures | {"pairs": comparison["duplicates"] + comparison["others"]}]}
 
 
 if __name__ == "__main__":
-    run_sections(
-        __doc__,
-        {
-            "learned": Section(measure_training, {"learned": learned_table}),
-            "untouched": Section(measure_validation, {"learned-untouched": untouched_table}),
-        },
-        lambda parser: parser.add_argument("--corpora", nargs="+", choices=list(TRAINING_CORPORA)),
-    )
+    run_sections(__doc__)

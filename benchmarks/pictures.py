@@ -1,26 +1,22 @@
 """Take the pictures of pages that docs/ shows, from the examples corpus, in Chromium.
 
-    pictures.py [NAME ...]
+    pictures.py
 
-Each is written to docs/NAME.png; all are taken by default. Playwright drives the browser (pip install '.[test]';
-make browser). The pages show only the project's own texts in examples/.
+Each is written to docs/NAME.png. Playwright drives the browser (pip install '.[test]'; make browser). The pages show
+only the project's own texts in examples/.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from measuring import HERE, find_browser
-from playwright.sync_api import Page, expect, sync_playwright
+from harness import NEARDUP, ROOT, find_browser
+from playwright.sync_api import expect, sync_playwright
 
-ROOT = HERE.parent
 CORPUS = "examples/newswire.jsonl"
-DOCS = ROOT / "docs"
 #: Width of the page and margin around a picture, in pixels.
 WIDTH, MARGIN = 1100, 16
 #: The commands that write the pages, without the path of the page, which comes last.
@@ -28,66 +24,40 @@ PAGES = {
     "explore": ("explore", CORPUS, "-o"),
     "report": ("dedup", CORPUS, "--threshold", "0.6", "--dry-run", "--report"),
 }
-
-
-def write_page(name: str, folder: Path) -> Path:
-    """Write a page unless it exists, and return its path."""
-    path = folder / f"{name}.html"
-    if not path.exists():
-        subprocess.run([sys.executable, "-m", "neardup", *PAGES[name], str(path)], cwd=ROOT, check=True)
-    return path
-
-
-class Picture(NamedTuple):
-    """A part of a page, from the top of one element to the bottom of another; `opened` is a <details> to open first."""
-
-    page: str
-    first: str
-    last: str
-    opened: str = ""
-
-    def rectangle(self, page: Page) -> dict[str, float]:
-        """Return the rectangle of the picture in pixels."""
-        boxes = [page.locator(selector).first.bounding_box() for selector in (self.first, self.last)]
-        if boxes[0] is None or boxes[1] is None:
-            raise SystemExit(f"page {self.page}: {self.first} or {self.last} is not on it; correct PICTURES")
-        left, top = min(boxes[0]["x"], boxes[1]["x"]) - MARGIN, boxes[0]["y"] - MARGIN
-        right = max(box["x"] + box["width"] for box in (boxes[0], boxes[1]))
-        return {"x": left, "y": top, "width": right + MARGIN - left, "height": boxes[1]["y"] + boxes[1]["height"] - top}
-
-
+#: The page of each picture, and the elements at its top and its bottom. A picture of a <details> opens it first.
 PICTURES = {
-    "explore": Picture("explore", ".opening", "#over-words"),
-    "report": Picture("report", ".opening", "#reasons"),
-    "explore-pairs": Picture("explore", "#suspects details", "#suspects details", opened="#suspects details"),
+    "explore": ("explore", ".opening", "#over-words"),
+    "report": ("report", ".opening", "#reasons"),
+    "explore-pairs": ("explore", "#suspects details", "#suspects details"),
 }
 
 
-def take_picture(browser: Any, path: Path, picture: Picture) -> bytes:
-    """Return the PNG of a part of a page."""
+def take_picture(browser: Any, path: Path, top: str, bottom: str) -> bytes:
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(path.as_uri())
-    if picture.opened:
-        page.locator(picture.opened).first.evaluate("details => { details.open = true }")
+    if top.endswith("details"):
+        page.locator(top).first.evaluate("details => { details.open = true }")
     # A chart is drawn only when it comes near the viewport.
     page.set_viewport_size({"width": WIDTH, "height": page.evaluate("document.documentElement.scrollHeight")})
     expect(page.locator(".chart:not(:has(svg)):visible")).to_have_count(0, timeout=30_000)
-    image: bytes = page.screenshot(full_page=True, clip=picture.rectangle(page))
+    first, last = (page.locator(selector).first.bounding_box() for selector in (top, bottom))
+    x, y = min(first["x"], last["x"]) - MARGIN, first["y"] - MARGIN
+    right = max(box["x"] + box["width"] for box in (first, last)) + MARGIN
+    rectangle = {"x": x, "y": y, "width": right - x, "height": last["y"] + last["height"] - y}
+    image: bytes = page.screenshot(full_page=True, clip=rectangle)
     context.close()
     return image
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*PICTURES, []], metavar="NAME", help=", ".join(PICTURES))
-    names = parser.parse_args().names or list(PICTURES)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        for name, command in PAGES.items():
+            subprocess.run([*NEARDUP, *command, f"{folder}/{name}.html"], cwd=ROOT, check=True)
         browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
-        for name in names:
-            picture = PICTURES[name]
-            image = take_picture(browser, write_page(picture.page, Path(folder)), picture)
-            (DOCS / f"{name}.png").write_bytes(image)
+        for name, (page, top, bottom) in PICTURES.items():
+            image = take_picture(browser, Path(folder, f"{page}.html"), top, bottom)
+            (ROOT / "docs" / f"{name}.png").write_bytes(image)
             print(f"docs/{name}.png: {len(image) / 1000:.0f} kB")
         browser.close()
 

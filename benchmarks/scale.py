@@ -1,11 +1,11 @@
 """Millions of documents with and without a memory budget: time, memory, and recall of planted pairs.
 
-scale.py [scale] [--small] [--runs M1M: M1M:500MB M10M/4000000: M10M/4000000:1GB M10M:2GB L1M: L1M:500MB]
+scale.py [scale] [--small] [--only M1M: M4M:1GB ...]
 
-A run is CORPUS[/ROWS]:[BUDGET], with ROWS the number of rows from the first. CORPUS.planted.parquet beside
-CORPUS.parquet has planted pairs (original, copy, jaccard). With a budget the run is in a control group whose limit is a
+A run is CORPUS:[BUDGET]. CORPUS.planted.parquet beside CORPUS.parquet has planted pairs (original, copy, jaccard); both
+are made by ../shared/bench/make_big.py. With a budget the run is in a control group whose limit is a
 quarter higher, or at least half a gigabyte, and is killed beyond it; otherwise its data segment is limited.
-Rows of other runs stay in the results.
+Rows of other runs stay in the results, also if their corpora are missing.
 """
 
 from __future__ import annotations
@@ -15,37 +15,36 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from corpora import GENERATED, corpus
-from measuring import (
+from corpora import CorpusMissingError, corpus
+from harness import (
     BENCH_HOME,
     JOB,
     NEARDUP,
     RESULTS,
     CommandFailedError,
-    Section,
-    markdown_table,
+    Row,
     measure,
     print_progress,
     run_sections,
+    section,
     warm_up,
 )
 
-RUNS = ["M1M:", "M1M:500MB", "M10M/4000000:", "M10M/4000000:1GB", "M10M:2GB", "L1M:", "L1M:500MB"]
+RUNS = ["M1M:", "M1M:500MB", "M4M:", "M4M:1GB", "M10M:2GB", "L1M:", "L1M:500MB", "L15M:3200MB"]
 #: Root of control groups and the names of the files of limit and peak, for versions 2 and 1.
 CGROUP_FILES = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
 )
 #: Runs of --small.
-SMALL = ["N100k/20000:", "N100k/20000:300MB"]
+SMALL = ["G20k:", "G20k:300MB"]
 UNITS = {"MB": 10**6, "GB": 10**9}
 #: Memory of the program without documents.
 PROGRAM_BYTES = 250e6
@@ -71,112 +70,73 @@ def control_group(limit: int | None) -> Iterator[tuple[list[str], Path | None]]:
     yield (["sh", "-c", f'ulimit -d {limit // 1024} && exec "$@"', "sh"] if limit is not None else []), None
 
 
-def corpus_files(name: str, rows: int | None) -> tuple[Path, Path]:
-    """Return the file of a corpus, or of its first rows, and the file of its planted pairs."""
-    local = BENCH_HOME / f"{name}.parquet"
-    file = (local if local.exists() else corpus(name)).resolve()
-    planted = file.with_suffix(".planted.parquet")
-    if rows is None:
-        return file, planted
-    part = GENERATED / f"{name}-{rows}.parquet"
-    if not part.exists():
-        print_progress(f"writing the first {rows:,} documents of {name}")
-        GENERATED.mkdir(parents=True, exist_ok=True)
-        source, remaining, unfinished = pq.ParquetFile(file), rows, part.with_suffix(".part")
-        with pq.ParquetWriter(unfinished, source.schema_arrow, compression="zstd") as writer:
-            for batch in source.iter_batches(65_536):
-                writer.write_batch(batch.slice(0, remaining))
-                remaining -= min(len(batch), remaining)
-                if not remaining:
-                    break
-        unfinished.rename(part)
-    return part, planted
-
-
 def count_planted(planted: Path, duplicates: Path, threshold: float, rows: int) -> tuple[int, int]:
     """Return how many planted pairs at the threshold lose a document, and how many there are."""
     if not planted.exists():
         return 0, 0
     pairs, dropped = pq.read_table(planted), np.zeros(rows, np.bool_)
     dropped[pq.read_table(duplicates, columns=["dropped"])["dropped"].to_numpy()] = True
-    left, right = pairs["original"].to_numpy(), pairs["copy"].to_numpy()
-    expected = (pairs["jaccard"].to_numpy() >= threshold) & (left < rows) & (right < rows)
-    return int((dropped[left[expected]] | dropped[right[expected]]).sum()), int(expected.sum())
+    pairs = pairs.filter(pc.greater_equal(pairs["jaccard"], threshold))
+    return int((dropped[pairs["original"].to_numpy()] | dropped[pairs["copy"].to_numpy()]).sum()), len(pairs)
 
 
-def run_row(spec: str) -> dict[str, Any]:
-    """Return the figures of a run."""
-    parts = re.fullmatch(r"(\w+?)(?:/(\d+))?:(?:(\d+)(MB|GB))?", spec)
-    if parts is None:
-        raise SystemExit(f"{spec} is not a run; write CORPUS[/ROWS]:[BUDGET], such as M10M/4000000:1GB")
-    name, rows, size, unit = parts.groups()
-    budget = int(size) * UNITS[unit] if size else None
+def run_row(spec: str) -> Row:
+    name, _, size = spec.partition(":")
+    budget = int(size[:-2]) * UNITS[size[-2:]] if size else None
     limit = None if budget is None else max(budget * 5 // 4, budget + 500_000_000)
-    file, planted = corpus_files(name, int(rows) if rows else None)
-    row: dict[str, Any] = {"run": spec, "limit_mb": limit and limit // 10**6}
+    file = corpus(name).resolve()
+    row: Row = {"run": spec, "limit_mb": limit and limit // 10**6, "failed": ""}
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder, control_group(limit) as (prefix, peak):
         out, summary, duplicates = (Path(folder, name) for name in ("o.parquet", "s.json", "d.parquet"))
         command = [*prefix, *NEARDUP, "dedup", file, "-o", out, "--summary", summary, "--duplicates", duplicates, *JOB]
         try:
-            run = measure([*command, *(["--memory", f"{size}{unit}"] if size else [])])
+            run = measure([*command, *(["--memory", size] if size else [])])
         except CommandFailedError as error:
             # A run that the control group killed has no message of neardup.
             last = str(error).splitlines()[-1]
             return row | {"failed": last[:200] if last.startswith("neardup:") else "ended at the limit"}
         report = json.loads(summary.read_text("utf-8"))
         threshold = float(JOB[JOB.index("--threshold") + 1])
+        planted = file.with_suffix(".planted.parquet")
         found, planted_count = count_planted(planted, duplicates, threshold, report["documents"])
         with out.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
         row |= {key: report[key] for key in ("documents", "kept")} | {"text_mb": report["text_bytes"] // 10**6}
-        row |= {"wall_s": round(run.wall, 1), "cpu_s": round(run.cpu, 1), "rss_mb": run.rss // 10**6}
+        row |= {key: run[key] for key in ("wall_s", "cpu_s", "rss_mb")}
         row |= {"group_peak_mb": peak and int(peak.read_text()) // 10**6, "sha256": digest}
-        row |= {
-            "passes": report["search"].get("passes_over_the_input", 1),
-            "planted": planted_count,
-            "planted_found": found,
-        }
+        row |= {"planted": planted_count, "planted_found": found}
+        row |= {"passes": report["search"].get("passes_over_the_input", 1)}
         row |= {"spilled_mb": report["search"]["spilled_bytes"] // 10**6}
     return row
 
 
-def scale_table(results: dict[str, Any]) -> str:
-    """Return CPU time and memory, which a busy machine changes least, and recall of planted pairs."""
-    names = ["run", "limit MB", "documents", "text MB", "CPU s", "CPU µs a document", "peak RSS MB", "bytes a document"]
-    names += ["passes", "spilled MB", "planted", "found", "same bytes"]
-    unlimited = {row["run"].partition(":")[0]: row for row in results["rows"] if row["run"].endswith(":")}
-    lines = []
-    for row in results["rows"]:
-        if "failed" in row:
-            lines.append([row["run"], row["limit_mb"], row["failed"], *[""] * (len(names) - 3)])
-            continue
-        documents, full = row["documents"], unlimited.get(row["run"].partition(":")[0])
-        same = "" if full in (None, row) or "failed" in full else "yes" if full["sha256"] == row["sha256"] else "no"
-        cost = (
-            round(1e6 * row["cpu_s"] / documents, 1),
-            row["rss_mb"],
-            round((1e6 * row["rss_mb"] - PROGRAM_BYTES) / documents),
-        )
-        lines.append([row["run"], row["limit_mb"] or "", documents, row["text_mb"], row["cpu_s"], *cost, row["passes"]])
-        lines[-1] += [row["spilled_mb"], row["planted"], row["planted_found"], same]
-    return markdown_table(names, lines)
-
-
-def measure_runs(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of all runs."""
-    path, rows = RESULTS / "scale.json", dict[str, dict[str, Any]]()
-    if path.exists() and not args.small:
-        rows = {row["run"]: row for row in json.loads(path.read_text("utf-8"))["rows"]}
+@section(
+    "scale",
+    "run | limit MB | documents | text MB | CPU s | CPU µs a document | peak RSS MB | bytes a document | passes"
+    " | spilled MB | planted | found | same bytes",
+    "{run} | {limit_mb} | {documents}{failed} | {text_mb} | {cpu_s:.1f} | {cpu_us:.1f} | {rss_mb:.0f} | "
+    "{bytes_a_document:.0f} | {passes} | {spilled_mb} | {planted} | {planted_found} | {same_bytes:yes/no}",
+)
+def measure_corpora(args: argparse.Namespace) -> Row:
+    path, rows = RESULTS / "scale.json", dict[str, Row]()
+    if not args.small:
+        rows = {row["run"]: row for row in json.loads(path.read_text("utf-8"))["rows"] if row["run"] in RUNS}
     warm_up()
-    for spec in args.runs or (SMALL if args.small else RUNS):
+    for spec in args.only or (SMALL if args.small else RUNS):
         print_progress(spec)
-        rows[spec] = run_row(spec)
+        try:
+            rows[spec] = run_row(spec)
+        except CorpusMissingError as error:
+            print_progress(f"skipped: {error}")
+    for row in rows.values():
+        if documents := row.get("documents"):
+            row["cpu_us"] = 1e6 * row["cpu_s"] / documents
+            row["bytes_a_document"] = (1e6 * row["rss_mb"] - PROGRAM_BYTES) / documents
+        unlimited = rows.get(row["run"].partition(":")[0] + ":", row)
+        if row is not unlimited and "sha256" in row and "sha256" in unlimited:
+            row["same_bytes"] = row["sha256"] == unlimited["sha256"]
     return {"rows": list(rows.values())}
 
 
 if __name__ == "__main__":
-    run_sections(
-        __doc__,
-        {"scale": Section(measure_runs, {"scale": scale_table})},
-        lambda parser: parser.add_argument("--runs", nargs="+", metavar="RUN", help="runs to measure"),
-    )
+    run_sections(__doc__, only="runs to measure, as CORPUS:[BUDGET]")

@@ -1,11 +1,12 @@
 """Spark beside one process, on files and on a stream: time, memory, and whether the outputs are equal.
 
-    spark.py [spark spark-stream] [--corpora N100k N500k M1M M4M] [--master local[2]] [--searches exact lsh] [--small]
+    spark.py [spark] [spark-stream] [--small]
 
-Each run is a new command and includes the start of Python and of the JVM. ``local[2]`` counts everything; with the
-address of a cluster (scripts/cluster starts one) the time and memory of its workers are not counted. A corpus that is
-not prepared is skipped with a message. The stream runs on local[2], one file of items a micro-batch, beside an
-``nd.Index``.
+    spark         both engines on the same files. Each run is a new command and includes the start of Python and of the
+                  JVM; local[2] counts everything
+    spark-stream  a stream on local[2], one file of items a micro-batch, beside an ``nd.Index``
+
+A corpus that is not prepared is skipped with a message.
 """
 
 from __future__ import annotations
@@ -20,72 +21,60 @@ import time
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from corpora import corpus, corpus_texts
-from measuring import NEARDUP, Section, markdown_table, measure, print_progress, run_sections, summarize, warm_up
+from corpora import CorpusMissingError, corpus, corpus_texts
+from harness import NEARDUP, Row, measure_runs, print_progress, run_sections, section, warm_up
 
-CORPORA = ["N100k", "N500k", "M1M", "M4M"]
-SEARCHES = {"exact": [], "lsh": ["--search", "lsh", "--set", "recall=0.95"]}
+ENGINES = {
+    "memory, 2 threads": ["--threads", "2"],
+    "Spark, local[2]": ["--engine", "spark", "--master", "local[2]"],
+}
 
 
-def measure_engines(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure both engines with each search on all corpora."""
+@section(
+    "spark",
+    "corpus | engine | wall s | over memory | CPU s | peak PSS MB | shuffled bytes a document | growth | pairs"
+    " | same bytes",
+    "{corpus} | {engine} | {wall_s} | {over:.1f} | {cpu_s} | {pss_mb} | {shuffled:.0f} | {growth:.2f} | {pairs:,} | "
+    "{same_bytes:yes/**no**}",
+)
+def measure_engines(args: argparse.Namespace) -> Row:
+    """Measure both engines on all corpora.
+
+    ``growth`` is the exponent of CPU time from the corpus before: 1 if twice as many documents take twice as long.
+    """
     warm_up()
-    rows = []
-    for name in args.corpora or (["G10k", "G20k"] if args.small else CORPORA):
+    rows: list[Row] = []
+    for name in ["G10k", "G20k"] if args.small else ["N100k", "N500k", "M1M", "M4M"]:
         try:
             file = corpus(name)
-        except SystemExit as error:
+        except CorpusMissingError as error:
             print_progress(f"skipped: {error}")
             continue
-        for search in args.searches:
-            for engine in ("memory, 2 threads", f"Spark, {args.master}"):
-                print_progress(f"{name}, {search}, {engine}")
-                engine_options = (
-                    ["--threads", "2"] if engine[0] == "m" else ["--engine", "spark", "--master", args.master]
-                )
-                row = dedup_row(file, SEARCHES[search], engine_options, args)
-                rows.append({"corpus": name, "engine": engine, "search": search} | row)
+        for engine, options in ENGINES.items():
+            print_progress(f"{name}, {engine}")
+            row: Row = {"corpus": name, "engine": engine} | dedup_row(file, options, args.runs)
+            if rows and engine != rows[-1]["engine"] and name == rows[-1]["corpus"]:
+                row["over"] = row["wall_s"] / rows[-1]["wall_s"]
+                row["same_bytes"] = row["sha256"] == rows[-1]["sha256"]
+                row["shuffled"] = sum(stage.get("shuffle_bytes", 0) for stage in row["stages"]) / row["documents"]
+            if before := [earlier for earlier in rows if earlier["engine"] == engine]:
+                times, sizes = (math.log(row[key] / before[-1][key]) for key in ("cpu_s", "documents"))
+                row["growth"] = times / sizes
+            rows.append(row)
     return {"pyspark": importlib.metadata.version("pyspark"), "rows": rows}
 
 
-def dedup_row(file: Path, search: list[str], engine: list[str], args: argparse.Namespace) -> dict[str, Any]:
-    """Return the cost and the digest of the output of one engine."""
+def dedup_row(file: Path, engine: list[str], runs: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         kept, dropped, summary = (Path(folder, name) for name in ("kept.parquet", "dropped.parquet", "summary.json"))
         command = [*NEARDUP, "dedup", file, "-o", kept, "--duplicates", dropped, "--summary", summary, "--force"]
-        figures = summarize([measure([*command, *search, *engine]) for _ in range(args.runs)])
+        figures = measure_runs([*command, *engine], runs)
         report = json.loads(summary.read_text("utf-8"))
         digest = hashlib.sha256(kept.read_bytes() + dropped.read_bytes()).hexdigest()
     return figures | {key: report[key] for key in ("documents", "pairs", "stages")} | {"sha256": digest}
-
-
-def cpu_growth_exponent(smaller: dict[str, Any], larger: dict[str, Any]) -> float:
-    """Return the exponent of CPU time between two corpora: 1 if twice as many documents take twice as long."""
-    return math.log(larger["cpu_s"] / smaller["cpu_s"]) / math.log(larger["documents"] / smaller["documents"])
-
-
-def spark_table(results: dict[str, Any]) -> str:
-    """Return the cost of both engines by corpus and search."""
-    memory = {(r["corpus"], r["search"]): r for r in results["rows"] if r["engine"][0] == "m"}
-    rows = []
-    smaller: dict[tuple[str, str], dict[str, Any]] = {}
-    for r in results["rows"]:
-        before = smaller.get((r["engine"], r["search"]))
-        smaller[r["engine"], r["search"]] = r
-        in_memory = memory[r["corpus"], r["search"]]
-        over = f"{r['wall_s'] / in_memory['wall_s']:.1f}" if r is not in_memory else ""
-        same = ("yes" if r["sha256"] == in_memory["sha256"] else "**no**") if r is not in_memory else ""
-        shuffled = sum(stage.get("shuffle_bytes", 0) for stage in r["stages"]) / r["documents"]
-        growth = "" if before is None else f"{cpu_growth_exponent(before, r):.2f}"
-        costs = [r["wall_s"], over, r["cpu_s"], r["pss_mb"], f"{shuffled:.0f}" if over else ""]
-        rows.append([r["corpus"], r["engine"], r["search"], *costs, growth, f"{r['pairs']:,}", same])
-    header = ["corpus", "engine", "search", "wall s", "over memory", "CPU s", "peak PSS MB"]
-    header += ["shuffled bytes a document", "growth", "pairs", "same bytes"]
-    return markdown_table(header, rows)
 
 
 #: Seconds between two items of the stream: a window of 24 hours holds 8,640 of them.
@@ -93,9 +82,15 @@ ITEM_INTERVAL = 10
 FIRST_TIME = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 
 
-def measure_stream(args: argparse.Namespace) -> dict[str, Any]:
-    """Measure a stream on Spark beside one index, for several sizes of a micro-batch."""
-    name, items = (args.corpora or (["G10k"] if args.small else ["N100k"]))[-1], 6_000 if args.small else 60_000
+@section(
+    "spark-stream",
+    "corpus | items | a micro-batch | seconds for one | items/s on Spark | items/s of `nd.Index`, as many at once"
+    " | same verdicts",
+    "{corpus} | {items:,} | {at_once:,} | {micro_batch_s} | {items_per_s:,} | {index_items_per_s:,} | "
+    "{same:yes/**no**}",
+)
+def measure_stream(args: argparse.Namespace) -> Row:
+    name, items = ("G10k", 6_000) if args.small else ("N100k", 60_000)
     texts = list(islice(corpus_texts(corpus(name)), items))
     rows = []
     for batch_size in (1_000, 3_000) if args.small else (1_000, 5_000, 20_000):
@@ -104,7 +99,7 @@ def measure_stream(args: argparse.Namespace) -> dict[str, Any]:
     return {"pyspark": importlib.metadata.version("pyspark"), "rows": rows}
 
 
-def stream_row(texts: list[str], batch_size: int) -> dict[str, Any]:
+def stream_row(texts: list[str], batch_size: int) -> Row:
     """Return the items a second of micro-batches after the first two and of an index, and whether verdicts agree."""
     import neardup as nd
     import neardup.spark
@@ -148,27 +143,5 @@ def stream_row(texts: list[str], batch_size: int) -> dict[str, Any]:
     }
 
 
-def stream_table(results: dict[str, Any]) -> str:
-    """Return the speed of a stream by the size of its micro-batches."""
-    header = ["corpus", "items", "a micro-batch", "seconds for one", "items/s on Spark"]
-    header += ["items/s of `nd.Index`, as many at once", "same verdicts"]
-    rows = []
-    for r in results["rows"]:
-        rates = [f"{r['items_per_s']:,}", f"{r['index_items_per_s']:,}"]
-        sizes = [r["corpus"], f"{r['items']:,}", f"{r['at_once']:,}", r["micro_batch_s"]]
-        rows.append([*sizes, *rates, "yes" if r["same"] else "**no**"])
-    return markdown_table(header, rows)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--corpora", nargs="+")
-    parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--searches", nargs="+", default=["exact"], choices=list(SEARCHES))
-
-
 if __name__ == "__main__":
-    sections = {
-        "spark": Section(measure_engines, {"spark": spark_table}),
-        "spark-stream": Section(measure_stream, {"spark-stream": stream_table}),
-    }
-    run_sections(__doc__, sections, add_options)
+    run_sections(__doc__)

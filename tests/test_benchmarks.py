@@ -14,18 +14,18 @@ from paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-#: Scripts that need peers, corpora, a cluster, a browser or a registry.
-NEEDS_MORE = {"peers", "pictures", "spark_faults", "learned", "methods", "serve", "extras"}
+#: Scripts that need peers, corpora, a browser or a registry.
+NEEDS_MORE = {"peers", "pictures", "learned", "methods", "serve", "extras", "vowel_marks"}
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text("utf-8"))
 
 
 def test_tables_on_pages_match_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import tables
+    import harness
 
-    found = tables.load_tables()
+    tables = harness.load_tables()
     for text in (page.read_text("utf-8") for page in PAGES):
-        assert tables.update_tables(text, found) == text
+        assert harness.update_tables(text, tables) == text
 
 
 def test_the_benchmarks_page_names_every_script_and_result() -> None:
@@ -36,7 +36,7 @@ def test_the_benchmarks_page_names_every_script_and_result() -> None:
 
 
 @pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="NEARDUP_LONG=1 runs the benchmarks on small corpora")
-@pytest.mark.parametrize("script", sorted(set(SCRIPTS) - NEEDS_MORE - {"tables"}))
+@pytest.mark.parametrize("script", sorted(set(SCRIPTS) - NEEDS_MORE - {"harness"}))
 def test_each_script_runs_on_small_corpora(script: str, tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / f"{script}.py"), "--small"]
     subprocess.run(command, check=True, env=os.environ | {"BENCH_HOME": str(tmp_path)})

@@ -17,6 +17,7 @@ import pytest
 from paths import ROOT
 
 from neardup.cli.app import app
+from neardup.recipe import load_recipe, names
 from neardup.spark import engine
 
 if TYPE_CHECKING:
@@ -118,6 +119,12 @@ def test_the_site_has_every_page() -> None:
     # MkDocs would refuse what this finds, but it is installed only where the site is built.
     named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
     assert named == {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.parent != ROOT}
+
+
+def test_the_page_of_methods_shows_the_settings_of_named_recipes() -> None:
+    text = (ROOT / "docs" / "methods" / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| \[(\w+)\]\([\w-]+\.md\) \| (.*?) \| ", text, re.MULTILINE)
+    assert dict(rows) == {name: load_recipe(name).in_words() for name in names()}
 
 
 def test_the_architecture_names_existing_rooms_and_files() -> None:

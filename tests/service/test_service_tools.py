@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,15 @@ from serving import EDITED, FOX, OTHER, served
 from neardup.service.client import Client
 from neardup.service.indexes import Indexes, IndexOptions
 
-mcp = pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
-
-from neardup.service.tools import Tools  # noqa: E402  it needs the SDK
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the SDK of MCP is not installed")
 
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any, None]]) -> None:
     """Start the command, and let an agent use it."""
+
+    mcp = pytest.importorskip("mcp")
 
     async def session() -> None:
         command = mcp.StdioServerParameters(
@@ -49,6 +50,8 @@ def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any,
 
 
 def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
+    from neardup.service.tools import Tools
+
     store = str(tmp_path / "memory.db")
 
     async def use(ask: Ask, agent: Any) -> None:
@@ -72,6 +75,8 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
 
 
 def test_tools_use_a_running_service(tmp_path: Path) -> None:
+    from neardup.service.tools import Tools
+
     with served(tmp_path) as service, Client(str(service.base_url)) as client:
         tools = Tools(client)
         assert tools.enter(FOX, id="m1")["kind"] == "original"
