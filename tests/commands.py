@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from typer.testing import CliRunner, Result
 
@@ -59,6 +63,17 @@ def start_process(*arguments: str | Path, **options: Any) -> subprocess.Popen[st
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     environment = os.environ | {"PYTHONUTF8": "1", "COLUMNS": "100"} | pipes.pop("env", {})
     return subprocess.Popen(command, text=True, env=environment, **pipes)
+
+
+def forked(run: Callable[..., Any], *arguments: Any) -> BaseProcess:
+    """Run a function in a process forked from one that has loaded commands: a tenth of the time of an interpreter."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["warm_commands"])
+    process = context.Process(target=run, args=arguments)
+    # The first start begins the process that is forked, which finds modules through its environment only.
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+        process.start()
+    return process
 
 
 def wait_for_end(started: subprocess.Popen[str]) -> tuple[int, str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 #: Noon and a half of a day in March, and its first moment, year and month.
 MOMENT = datetime(2019, 3, 21, 11, 30, tzinfo=UTC)
@@ -78,8 +77,3 @@ NO_TEXTS = [
 ]
 #: Numbers that are none.
 NO_NUMBERS: list[int | float] = [-62135596801, 20190332, 20190321246000, 10**20, float("inf"), float("nan"), 1e300]
-
-
-def plain(value: Any) -> datetime | None:
-    """Return the expected time of a value."""
-    return dict(TEXTS).get(value) if isinstance(value, str) else dict(NUMBERS).get(value)

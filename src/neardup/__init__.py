@@ -26,17 +26,7 @@ from neardup.errors import (
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.api import (
-        audit,
-        build_index,
-        dedup,
-        dedup_files,
-        explore,
-        neighbors,
-        open_files,
-        open_index,
-        query,
-    )
+    from neardup.api import audit, build_index, dedup, dedup_files, explore, neighbors, open_files, open_index, query
     from neardup.classifier.classifier import Classifier, load_classifier
     from neardup.contamination.contamination import check_contamination
     from neardup.evaluation.comparison import compare

@@ -45,14 +45,8 @@ def test_training_pairs_are_never_outside(x: np.ndarray[tuple[int, int], np.dtyp
 
 
 def test_other_lengths_and_scripts_are_outside() -> None:
-    usual = domain()
-    text = TEXTS[0]
-    assert usual.outside_texts([text, text * 50, text[:3], "نص عربي طويل بما يكفي ليقرأ في هذا"]).tolist() == [
-        False,
-        True,
-        True,
-        True,
-    ]
+    text, arabic = TEXTS[0], "نص عربي طويل بما يكفي ليقرأ في هذا"
+    assert domain().outside_texts([text, text * 50, text[:3], arabic]).tolist() == [False, True, True, True]
     assert (main_script("ab ж"), main_script("12 ab"), main_script("2026!")) == ("LATIN", "LATIN", "")
 
 
@@ -119,18 +113,18 @@ def test_an_explanation_names_the_reasons_for_lying_outside() -> None:
 @settings(max_examples=3)
 def test_a_flow_has_the_same_counts_in_any_batches(sizes: list[int]) -> None:
     flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(STORIES.rows[:30])]
-    index = nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True)
-    begin = 0
+    index, one = (
+        nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True) for _ in range(2)
+    )
+    rest = iter(flow)
     for size in itertools.cycle(sizes):
-        index.add_many(flow[begin : begin + size])
-        begin += size
-        if begin >= len(flow):
+        if not (batch := list(itertools.islice(rest, size))):
             break
+        index.add_many(batch)
     # Queries are not counted.
     index.query("some other words")
-    counts = index.statistics.domain_counts
-    one = nd.Index(classifier=foreign(), window=None, against="everything", force_domain=True)
     one.add_many(flow)
+    counts = index.statistics.domain_counts
     assert counts == one.statistics.domain_counts
     assert counts.outside == counts.candidates > counts.passed > 0
 
@@ -179,11 +173,10 @@ def test_a_comparison_warns_of_a_classifier_outside_its_domain() -> None:
 
 def test_a_classifier_file_keeps_the_domain() -> None:
     classifier = replace(make_classifier(SETS), domain=domain())
-    again = unpack_classifier(pack_classifier(classifier), "d").domain
-    assert again is not None
-    assert classifier.domain is not None
-    assert again.as_dict() == classifier.domain.as_dict()
-    assert pack_classifier(unpack_classifier(pack_classifier(classifier), "d")) == pack_classifier(classifier)
+    again = unpack_classifier(pack_classifier(classifier), "d")
+    assert again.domain is not None
+    assert again.domain.as_dict() == domain().as_dict()
+    assert pack_classifier(again) == pack_classifier(classifier)
 
 
 def test_many_candidates_bring_a_warning_before_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,11 +77,7 @@ def test_tables_of_a_result_have_the_evidence(kernel: str) -> None:
     for row, drop in zip(drops, result.dropped, strict=True):
         assert (row["dropped"], row["keeper"], row["similarity"], row["family"]) == tuple(drop)
         pair = by_pair[frozenset((row["dropped"], row["keeper"]))]
-        assert (row["score"], row["evidence"], row["similarity"]) == (
-            pair["score"],
-            pair["evidence"],
-            pair["similarity"],
-        )
+        assert all(row[name] == pair[name] for name in ("score", "evidence", "similarity"))
 
 
 def test_the_summary_describes_the_classifier(tmp_path: Path) -> None:
@@ -104,15 +100,11 @@ def test_the_summary_describes_the_classifier(tmp_path: Path) -> None:
     path = tmp_path / "d.neardup"
     classifier.save(path)
     assert nd.dedup(TABLE, classifier=path).pairs.to_arrow().equals(result.pairs.to_arrow())
-    with nd.dedup_files(write(tmp_path), classifier=str(path), keep="longest") as read:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()), "utf-8")
+    with nd.dedup_files(corpus, classifier=str(path), keep="longest") as read:
         assert read.pairs.to_arrow().equals(result.pairs.to_arrow())
         assert read.recipe.keep == "longest"
-
-
-def write(folder: Path) -> Path:
-    path = folder / "corpus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()), "utf-8")
-    return path
 
 
 def test_borderline_pairs_are_the_least_probable() -> None:

@@ -8,7 +8,7 @@ import naive_vector as naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.classifier.feature_rows import FeatureRows, extract_facts, extract_prefixes
@@ -44,6 +44,7 @@ def check_sets(found: list[set[int]], expected: list[set[object]]) -> None:
             assert len(found[i] & found[j]) == len(expected[i] & expected[j])
 
 
+@settings(max_examples=50)
 @given(st.lists(TEXTS, max_size=6))
 @example(['Mr. Smith went. The U.S. Army, "The end', "said Mr. SMITH of NEW", "A LOUD LINE 5\nthen Quiet 5.0 May"])
 @example(["", "...5 .5 a.5 3..5", "1,000,5 1.000,50 0,500 1,00", "5."])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,16 +71,12 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(
         assert getattr(loaded, name) == getattr(classifier, name)
     for name in ("scores", "labels"):
         assert np.array_equal(getattr(loaded, name), getattr(classifier, name))
-    assert all(
-        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(loaded.machine, classifier.machine, strict=True)
-    )
+    machines = zip(loaded.machine, classifier.machine, strict=True)
+    assert all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in machines)
     assert loaded.statistics.keys() == classifier.statistics.keys()
     for features, counts in classifier.statistics.items():
-        other = loaded.statistics[features]
-        assert np.array_equal(other.features, counts.features)
-        assert np.array_equal(other.df, counts.df)
-        for name in ("documents", "distinct", "largest_square_sum"):
-            assert getattr(other, name) == getattr(counts, name)
+        pairs = zip(astuple(loaded.statistics[features]), astuple(counts), strict=True)
+        assert all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)
     assert pack_classifier(loaded) == path.read_bytes() == pack_classifier(classifier)
     x = np.random.default_rng(1).random((50, len(classifier.vector)))
     assert loaded.score(x).tobytes() == classifier.score(x).tobytes()
@@ -143,11 +139,9 @@ def test_other_files_and_formats_are_refused() -> None:
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "other vector": lambda m, e: m.update(vector="dice(words:1), cosine(words:1:tfidf), names"),
-    "unknown vector": lambda m, e: m.update(vector="dice(words:1), horoscope"),
     "other cut": lambda m, e: m.update(cut="0.125"),
     "no number": lambda m, e: m.update(cut="much"),
     "other rule": lambda m, e: m.update(candidate_rule=m["candidate_rule"].replace("0.2", "0.4")),
-    "no rule": lambda m, e: m.update(candidate_rule="features = 7"),
     "other fingerprint": lambda m, e: m.update(fingerprint="0" * 16),
     "other counts": lambda m, e: m["statistics"][0].update(documents=61),
     "no counts": lambda m, e: m.update(statistics=[]),
@@ -214,7 +208,6 @@ def test_another_process_without_scikit_learn_applies_a_classifier_and_saves_the
         "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
         "classifier = nd.load_classifier('d.neardup')\n"
         "nd.dedup(texts, classifier=classifier).explain('a', 'b')\n"
-        "nd.query(texts, 'oslo port: 120 ships', classifier='d.neardup')\n"
         "nd.Index(classifier='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
         "classifier.save('again.neardup')\n"
         "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"

@@ -119,16 +119,17 @@ class PlainMeasures:
         return naive.ratio(shorter, longer, 1.0)
 
     def word_edit(self, d: int, e: int) -> float:
-        one, other = self.tokens(d, e)
-        longer = max(len(one), len(other))
-        return naive.ratio(longer - naive.distance(one, other), longer, 1.0)
+        return self.unchanged(*self.tokens(d, e))
 
     def in_order(self, d: int, e: int) -> float:
         one, other = self.tokens(d, e)
         return naive.ratio(naive.common(one, other), min(len(one), len(other)), float(one == other))
 
     def edit(self, d: int, e: int) -> float:
-        one, other = self.records.texts[d], self.records.texts[e]
+        return self.unchanged(self.records.texts[d], self.records.texts[e])
+
+    @staticmethod
+    def unchanged(one: Any, other: Any) -> float:
         longer = max(len(one), len(other))
         return naive.ratio(longer - naive.distance(one, other), longer, 1.0)
 
@@ -157,8 +158,8 @@ class PlainMeasures:
         return max(float(one @ other) / lengths, 0.0) if lengths else 0.0
 
 
-@settings(max_examples=15)
-@given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=4))
+@settings(max_examples=12)
+@given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=3))
 def test_every_measure_equals_its_formula(documents: list[tuple[str, str | None, int]]) -> None:
     texts = [text for text, _, _ in documents]
     times = np.array([time for _, _, time in documents], np.int64)
@@ -219,9 +220,9 @@ def test_document_frequencies_are_those_of_the_content() -> None:
     assert vector_statistics(vector, corpus, threads=1)["words:1"].distinct == 5
 
 
-@pytest.mark.parametrize("repeats", [1_000, 100_000])
-def test_a_word_repeated_very_often_is_counted_completely(repeats: int) -> None:
+def test_a_word_repeated_very_often_is_counted_completely() -> None:
     # Frequencies come from other texts, so nothing bounds the squares of new ones.
+    repeats = 100_000
     vector = Vector.parse(", ".join(f"{name}(words:1:tfidf)" for name in WEIGHTED))
     measurer = measurer_for(vector, [f"word{i} is here with word{i + 1}" for i in range(60)])
     texts = ["spam " * repeats, "spam " * repeats + "egg", "spam egg", "", "spam " * repeats]
@@ -236,11 +237,9 @@ def test_a_word_repeated_very_often_is_counted_completely(repeats: int) -> None:
     }
     for name, values in expected.items():
         assert found[:, vector.names.index(f"{name}(words:1:tfidf)")].tolist() == pytest.approx(values, rel=1e-4), name
-    distance = found[:, vector.names.index("euclidean(words:1:tfidf)")]
-    assert distance[0] == 1.0
-    assert distance[1] == pytest.approx(1 / (1 + math.log(61)), rel=1e-4)
-    assert distance[2] == pytest.approx(1 / (1 + math.log(61) * math.hypot(repeats - 1, 1)), rel=1e-4)
-    assert distance[3] == 0.0
+    distance = found[:, vector.names.index("euclidean(words:1:tfidf)")].tolist()
+    far = 1 / (1 + math.log(61) * math.hypot(repeats - 1, 1))
+    assert distance == pytest.approx([1.0, 1 / (1 + math.log(61)), far, 0.0], rel=1e-4)
 
 
 A = (

@@ -178,16 +178,14 @@ def foreign(file: str, classifier: Classifier) -> Classifier:
 
 
 def test_a_replay_of_foreign_documents_stops_before_anything_is_written(foreign: Classifier) -> None:
-    command = ("replay", "many.jsonl", "--classifier", "foreign.neardup", "-o", "verdicts.csv", "--report", "page.html")
+    command = ("replay", "many.jsonl", "--classifier", "foreign.neardup", "-o", "verdicts.csv")
     message = neardup(*command, code=2).stderr.splitlines()[-1]
     assert says(message, foreign.fingerprint, "does not fit", "--force-domain")
-    assert not {"verdicts.csv", "page.html"} & names_in(Path())
+    assert "verdicts.csv" not in names_in(Path())
     done = neardup(*command, "--force-domain", "--json")
     counts = json.loads(done.stdout.splitlines()[-1])["totals"]["classifier"]
     assert counts["outside"] == counts["candidates"] >= 20
-    sentence = f"{counts['passed']} of {counts['candidates']} candidates passed, 100% lie outside"
-    assert sentence in done.stderr
-    assert sentence in Path("page.html").read_text("utf-8")
+    assert f"{counts['passed']} of {counts['candidates']} candidates passed, 100% lie outside" in done.stderr
 
 
 @pytest.mark.usefixtures("foreign")

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from classifiers import make_classifier
 from commands import neardup, refused
@@ -37,16 +36,6 @@ def test_latex_is_printed_as_it_is_written(corpus: Path, labels: Path, tmp_path:
     assert result.stdout.strip() == (tmp_path / "c.tex").read_text().strip()
     assert r"\begin{tabular}" in result.stdout
     assert says(refused("compare", corpus, *options, "--json"), "--latex and --json", "leave out one")
-
-
-def test_outputs_agree(corpus: Path, labels: Path, tmp_path: Path) -> None:
-    page, whole, table = (tmp_path / name for name in ("c.html", "c.json", "c.parquet"))
-    options = "--recipes", "jaccard", "--thresholds", ".5:.9:.2", "-o", page, "-o", whole, "-o", table, "--json"
-    result = neardup("compare", corpus, "--labels", labels, *options)
-    assert json.loads(result.stdout) == json.loads(whole.read_text())
-    assert pq.read_table(table).num_rows == len(json.loads(result.stdout)["recipes"][0]["rows"])
-    assert page.read_text().startswith("<!DOCTYPE html>")
-    assert [f"neardup: written: {path}" for path in (page, whole, table)] == result.stderr.splitlines()[-3:]
 
 
 def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:

@@ -81,23 +81,6 @@ def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
     assert len(kept.read_text("utf-8").splitlines()) == 108 - point["dropped"]
 
 
-def test_options_choose_what_is_compared(stories: Path) -> None:
-    options = (
-        *("--lengths", "2,4", "--qgrams", "5", "--recipe", "cornell", "--multiset", "--no-curve", "--examples"),
-        "0",
-    )
-    found = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "5", "--json").stdout)
-    names = [view["name"] for view in found["views"]]
-    assert names == ["words:2:multiset", "words:4:multiset", "qgrams:5:multiset", "cornell", names[-1]]
-    assert names[-1].endswith(", tfidf")
-    assert (found["sample"]["documents"], found["sample"]["seed"]) == (20, 5)
-    assert found["curve"] is None
-    assert all(not one["pairs"] for one in found["examples"])
-    # Without a curve the short form leaves out what only the whole corpus tells.
-    stdout = neardup("explore", stories, *options).stdout
-    assert "threshold" not in stdout.partition("begin with")[0]
-
-
 @pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
 def test_too_few_documents_are_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     corpus = write_lines(tmp_path / "few.jsonl", rows)

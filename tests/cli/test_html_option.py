@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
-from commands import names_in, neardup, refused
+from commands import names_in, neardup
 from sentences import says
 from web_pages import needs_html, page, paragraphs
 
@@ -56,22 +55,6 @@ def test_queries_compare_contents_in_any_encoding(folder: Path) -> None:
     assert says(stderr.splitlines()[-1], "content html", str(document), "no features by words:4")
 
 
-@needs_html
-def test_explain_shows_the_article(folder: Path) -> None:
-    command = "explain", folder, "one.html", "other.htm", *RULES
-    output = neardup(*command, "--html").stdout
-    assert "content html, words:4 (words)" in " ".join(output.split())
-    assert "<" not in output
-    why = json.loads(neardup(*command, "--html", "--json").stdout)
-    assert (why["match"], why["content"]) == (True, "html")
-    start, end = why["passages"][0]["left"]
-    assert why["contents"][0][start:end] == why["passages"][0]["text"]
-    assert STORY[4] in why["passages"][0]["text"].replace("\n", " ")
-    plain = json.loads(neardup(*command, "--json").stdout)
-    assert not plain["match"]
-    assert not {"content", "contents"} & plain.keys()
-
-
 def test_removing_tags_needs_no_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
@@ -91,11 +74,3 @@ def test_pages_compared_as_texts_are_reported(folder: Path) -> None:
     assert says(first_message(), "1 document is an HTML file", "--html")
     (folder / "one.html").rename(folder / "one.txt")
     assert "HTML" not in first_message()
-
-
-def test_contents_that_do_not_fit_are_refused(folder: Path) -> None:
-    message = refused("pairs", folder, "--print", "--html", "--content", "tags")
-    assert says(message, "--html", "--content", "'tags'", "one of the two")
-    message = refused("pairs", folder, "--print", "--content", "page")
-    assert says(message, "content", "'page'", "html, tags")
-    assert refused("compare", folder, "--clusters", "x", "--content", "page") == message

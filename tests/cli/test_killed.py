@@ -78,16 +78,6 @@ def test_a_full_stdout_is_one_sentence(corpus: Path, warm: None) -> None:
     assert "Traceback" not in err
 
 
-def test_a_reader_that_closes_stdout_ends_the_command(corpus: Path, warm: None) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    code, _, err = wait_for_end(start_process("dedup", corpus, "-o", "-", stdout=writing))
-    os.close(writing)
-    assert code == 1
-    assert "Traceback" not in err
-    assert "Broken" not in err
-
-
 def test_an_interruption_while_reading_leaves_nothing(out: Path) -> None:
     fifo = out.parent / "slow.jsonl"
     os.mkfifo(fifo)
@@ -155,7 +145,7 @@ def test_an_interruption_names_the_outputs_that_are_complete(
     def interrupted(content: object, name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("neardup.cli.dedup.write_json", interrupted)
+    monkeypatch.setattr("neardup.cli.screen.write_json", interrupted)
     outputs = "-o", out / "clean.jsonl", "--summary", out / "summary.json"
     stderr = neardup("dedup", corpus, *outputs, code=130).stderr
     assert stderr.endswith(f"neardup: interrupted; written: {out / 'clean.jsonl'}\n")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from commands import FOX, ROSE, in_terminal, neardup, read_lines, refused, write_lines
+from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
 from sentences import says
 
 GOLDEN = Path(__file__).parent / "replay-table.txt"
@@ -123,7 +123,3 @@ def test_an_empty_corpus_gives_an_empty_table(tmp_path: Path) -> None:
     result = neardup("replay", empty, *RULES, "--report", tmp_path / "p.html")
     assert result.stdout == ""
     assert "0 items: 0 originals, 0 duplicates" in result.stderr
-
-
-def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None:
-    assert "2024-01-01 09:00" in in_terminal("replay", flow, *RULES, stream="stdout")

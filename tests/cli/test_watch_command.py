@@ -72,7 +72,9 @@ def test_once_exits_with_3_if_a_fault_leaves_a_file_in_the_inbox(inbox: Path, mo
     (inbox / "feed.xml").write_text("<rss/>")
     monkeypatch.setitem(sys.modules, "lxml", None)
     logged = {line["event"]: line for line in events(neardup(*WATCH, *FAST, "--once", code=3).stderr)}
-    assert says(logged["trouble"]["message"], "feed.xml cannot be read", "lxml", "left in the inbox")
+    assert says(
+        logged["trouble"]["message"], "feed.xml cannot be read", "lxml", "'neardup[watch]'", "left in the inbox"
+    )
     assert (logged["stopped"]["files"], logged["stopped"]["left"]) == (3, 1)
     assert (inbox / "feed.xml").exists()
 

@@ -33,11 +33,10 @@ from sentences import says
 
 from neardup import errors
 from neardup.documents import join_ids, open_corpus
-from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.inputs import discover
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.records import ReadOptions, split_chunk
+from neardup.documents.records import ReadOptions, Reason, split_chunk
 from neardup.documents.rejected import TornFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -53,21 +52,21 @@ GOOD_LINES = st.builds(
 )
 BAD_LINES = st.sampled_from(
     [
-        (parts.NOT_JSON, b"nonsense"),
-        (parts.NOT_JSON, b'{"id": 1, "text": "a"'),
-        (parts.NOT_JSON, b'{"id": 1, "text": "a"} {"id": 2, "text": "b"}'),
-        (parts.NOT_JSON, b'{"id": 1, "text": "a\tb"}'),
-        (parts.NOT_AN_OBJECT, b"[1, 2]"),
-        (parts.NOT_AN_OBJECT, b'"text"'),
-        (parts.NO_TEXT, b'{"id": 1}'),
-        (parts.NO_TEXT, b'{"id": 1, "text": null}'),
-        *((parts.NOT_A_STRING, b'{"id": 1, "text": %s}' % number) for number in (b"17", b"1.5", b"-1e999", b"NaN")),
-        (parts.NOT_A_STRING, b'{"id": 1, "text": ["a"]}'),
-        (parts.NOT_UTF8, b'{"id": 1, "text": "\xff"}'),
-        (parts.NOT_UTF8, b'{"id": 1, "text": "\\ud800"}'),
-        (parts.NO_ID, b'{"text": "a"}'),
-        (parts.NO_ID, b'{"text": "a", "id": null}'),
-        (parts.BAD_ID, b'{"text": "a", "id": [1]}'),
+        (Reason.NOT_JSON, b"nonsense"),
+        (Reason.NOT_JSON, b'{"id": 1, "text": "a"'),
+        (Reason.NOT_JSON, b'{"id": 1, "text": "a"} {"id": 2, "text": "b"}'),
+        (Reason.NOT_JSON, b'{"id": 1, "text": "a\tb"}'),
+        (Reason.NOT_AN_OBJECT, b"[1, 2]"),
+        (Reason.NOT_AN_OBJECT, b'"text"'),
+        (Reason.NO_TEXT, b'{"id": 1}'),
+        (Reason.NO_TEXT, b'{"id": 1, "text": null}'),
+        *((Reason.NOT_A_STRING, b'{"id": 1, "text": %s}' % number) for number in (b"17", b"1.5", b"-1e999", b"NaN")),
+        (Reason.NOT_A_STRING, b'{"id": 1, "text": ["a"]}'),
+        (Reason.NOT_UTF8, b'{"id": 1, "text": "\xff"}'),
+        (Reason.NOT_UTF8, b'{"id": 1, "text": "\\ud800"}'),
+        (Reason.NO_ID, b'{"text": "a"}'),
+        (Reason.NO_ID, b'{"text": "a", "id": null}'),
+        (Reason.BAD_ID, b'{"text": "a", "id": [1]}'),
     ]
 )
 MANY = settings(suppress_health_check=list(HealthCheck), max_examples=20)
@@ -116,10 +115,10 @@ CSV_TEXT = st.text(st.sampled_from('ab,"\n;é '), max_size=12)
 GOOD_ROWS = CSV_TEXT.map(lambda text: (text, csv_line("7", text, "x")))
 BAD_ROWS = st.sampled_from(
     [
-        (parts.WRONG_FIELDS, b"1,a\n"),
-        (parts.WRONG_FIELDS, b'1,"a\n,b",c,d\n'),
-        (parts.NOT_UTF8, b"1,\xff,b\n"),
-        (parts.NO_ID, b",a,b\n"),
+        (Reason.WRONG_FIELDS, b"1,a\n"),
+        (Reason.WRONG_FIELDS, b'1,"a\n,b",c,d\n'),
+        (Reason.NOT_UTF8, b"1,\xff,b\n"),
+        (Reason.NO_ID, b",a,b\n"),
     ]
 )
 ODD_ROWS = st.sampled_from(
@@ -150,10 +149,10 @@ def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
 COLUMN_ROWS = st.lists(
     st.one_of(
         st.tuples(TEXT.map(str.encode), st.integers(0, 99), st.none()),
-        st.tuples(st.none(), st.integers(0, 99), st.just(parts.NO_TEXT)),
-        st.tuples(st.just(b"a\xff"), st.integers(0, 99), st.just(parts.NOT_UTF8)),
-        st.tuples(st.just(b"a"), st.none(), st.just(parts.NO_ID)),
-        st.tuples(st.just(b"x" * 1000), st.just(1), st.just(parts.TOO_LONG)),
+        st.tuples(st.none(), st.integers(0, 99), st.just(Reason.NO_TEXT)),
+        st.tuples(st.just(b"a\xff"), st.integers(0, 99), st.just(Reason.NOT_UTF8)),
+        st.tuples(st.just(b"a"), st.none(), st.just(Reason.NO_ID)),
+        st.tuples(st.just(b"x" * 1000), st.just(1), st.just(Reason.TOO_LONG)),
     )
 )
 
@@ -278,8 +277,8 @@ def test_a_file_that_is_cut_short_gives_all_records_before_the_break(tmp_path: P
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 50 < len(texts) < 250
-        assert corpus.torn_files == [TornFile(str(path), len(texts), parts.DAMAGED_COMPRESSION)]
-        assert dict(corpus.rejected.counts) == {parts.DAMAGED_COMPRESSION: 1}
+        assert corpus.torn_files == [TornFile(str(path), len(texts), Reason.DAMAGED_COMPRESSION)]
+        assert dict(corpus.rejected.counts) == {Reason.DAMAGED_COMPRESSION: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
         assert corpus.copy(keep, str(tmp_path / f"o{suffix}")) == len(texts)
@@ -307,7 +306,7 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
     path.write_bytes(encode_rows([{"id": 1, "text": "a"}], suffix) + end)
     with open_corpus([path], allow_torn=True) as corpus:
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
-        assert corpus.torn_files == ([TornFile(str(path), 1, parts.CUT_LINE)] if torn else [])
+        assert corpus.torn_files == ([TornFile(str(path), 1, Reason.CUT_LINE)] if torn else [])
         assert corpus.rejected.total == (0 if torn is None else 1)
 
 
@@ -318,7 +317,7 @@ def test_an_unreadable_file_among_others_is_rejected(tmp_path: Path) -> None:
     with open_corpus([tmp_path]) as corpus:
         with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
             assert len(texts_of(corpus)) == 5
-        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_FILE: 1}
+        assert dict(corpus.rejected.counts) == {Reason.UNREADABLE_FILE: 1}
         assert corpus.take([4]).column("id").to_pylist() == [4]
 
 
@@ -329,8 +328,8 @@ def test_an_unreadable_row_group_is_rejected(tmp_path: Path) -> None:
     with open_corpus([path], quarantine=str(quarantine), allow_torn=True) as corpus:
         assert texts_of(corpus) == [text for text in texts[:100] + texts[200:] if text]
         assert corpus.raw_rows == 300
-        assert corpus.torn_files == [TornFile(str(path), 200, parts.UNREADABLE_GROUP)]
-        assert dict(corpus.rejected.counts) == {parts.NO_TEXT: 1, parts.UNREADABLE_GROUP: 100}
+        assert corpus.torn_files == [TornFile(str(path), 200, Reason.UNREADABLE_GROUP)]
+        assert dict(corpus.rejected.counts) == {Reason.NO_TEXT: 1, Reason.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False
         assert corpus.copy(keep, str(tmp_path / "o.parquet")) == 200
@@ -345,23 +344,7 @@ def test_an_index_beyond_its_dictionary_is_an_unreadable_batch(tmp_path: Path) -
         (tmp_path / "a.arrow").write_bytes(encode_table(pa.table({"text": texts}), ".arrow"))
         with open_corpus([tmp_path / "a.arrow"], allow_torn=True) as corpus:
             assert texts_of(corpus) == ([] if last else ["a", "b", "a"])
-            assert dict(corpus.rejected.counts) == ({parts.UNREADABLE_GROUP: 3} if last else {})
-
-
-def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
-    paths = [write_input(tmp_path, "a.jsonl", ROWS[:3]), write_input(tmp_path, "b.parquet", ROWS[3:6])]
-    quarantine = tmp_path / "quarantine.jsonl"
-    with open_corpus(paths, quarantine=str(quarantine)) as corpus:
-        list(corpus.scan())
-        corpus.reject([1, 5], "id occurred before")
-        assert dict(corpus.rejected.counts) == {"id occurred before": 2}
-    first, second = read_quarantine(quarantine)
-    assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
-    assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
-    with open_corpus(paths, strict=True) as corpus:
-        list(corpus.scan())
-        with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
-            corpus.reject([1, 5], "id occurred before")
+            assert dict(corpus.rejected.counts) == ({Reason.UNREADABLE_GROUP: 3} if last else {})
 
 
 def test_a_second_scan_counts_from_zero(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus
-from neardup.documents import streams as streams_module
 from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
@@ -147,15 +146,6 @@ def test_columns_are_detected(
         assert next(corpus.scan()).ids is None
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_errors_about_columns_list_the_columns(tmp_path: Path, suffix: str) -> None:
-    path = write_input(tmp_path, f"a{suffix}", [{"n": 1, "left": "a", "right": "b"}])
-    with pytest.raises(errors.InputError, match=r"text_column: n \(.*\), left \(.*string\)"):
-        open_corpus([path])
-    with pytest.raises(errors.InputError, match=r"'n' is of type int64.*strings.*left \(.*string\)"):
-        open_corpus([path], text_column="n")
-
-
 @pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "large_binary", "dictionary"])
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_texts_may_be_of_any_text_type(tmp_path: Path, kind: str, suffix: str) -> None:
@@ -183,18 +173,6 @@ def test_an_empty_id_is_an_id_except_in_csv(tmp_path: Path, name: str, ids: list
     with open_corpus([write_input(tmp_path, name, [{"id": "", "text": "a"}, {"id": "b", "text": "b"}])]) as corpus:
         assert [name for batch in corpus.scan() for name in batch.ids.to_pylist()] == ids
         assert dict(corpus.rejected.counts) == ({} if len(ids) == 2 else {"no id": 1})
-
-
-def test_a_very_large_document_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
-    large = "word \n" * 40_000
-    rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
-    for name in ("a.jsonl", "a.csv", "a.parquet"):
-        path = write_input(tmp_path, name, rows)
-        with open_corpus([path]) as corpus:
-            texts = texts_of(corpus)
-            assert [len(text) for text in texts] == [6, len(large), 5], name
-            assert corpus.copy(full_mask(corpus), str(tmp_path / "o.jsonl"), force=True) == 3
 
 
 def test_blank_lines_byte_order_marks_and_line_ends_are_no_text(tmp_path: Path) -> None:

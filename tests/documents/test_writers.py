@@ -6,9 +6,6 @@ import datetime
 import json
 import math
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -300,27 +297,3 @@ def test_a_full_disk_is_one_sentence(
         with pytest.raises(OutputError, match="the disk is full or a limit is reached; free some space"):
             corpus.copy(full_mask(corpus), str(tmp_path / f"o{suffix}"), threads=threads)
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
-
-
-def test_a_killed_copy_leaves_no_output(tmp_path: Path) -> None:
-    path = write_input(tmp_path, "a.jsonl", [{"id": n, "text": "x" * 999} for n in range(999)])
-    output = tmp_path / "o.parquet"
-    script = f"""
-import os, signal, sys, numpy as np
-from neardup.documents import open_corpus, output, streams
-streams.BLOCK = 1 << 16
-output.GROUP_ROWS = 50
-def progress(count):
-    if any(".partial-" in name for name in os.listdir({str(tmp_path)!r})):
-        os.kill(os.getpid(), signal.SIGKILL)
-with open_corpus([{str(path)!r}]) as corpus:
-    list(corpus.scan())
-    corpus.copy(np.ones(corpus.raw_rows, dtype=bool), {str(output)!r}, progress=progress)
-"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.returncode == -signal.SIGKILL, run
-    assert not output.exists()
-    assert len(list(tmp_path.iterdir())) == 2
-    with open_corpus([path]) as corpus:
-        list(corpus.scan())
-        assert corpus.copy(full_mask(corpus), str(output)) == 999

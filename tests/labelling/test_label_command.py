@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labelling_room import TEXTS, Browser
@@ -68,20 +69,20 @@ def test_refused_commands_leave_no_store(corpus: Path, tmp_path: Path) -> None:
 
 
 class Running:
-    """The command as a process that serves the page."""
+    """The command as a process that serves the page; killed at the end of the block."""
 
     def __init__(self, *arguments: str | Path) -> None:
         command = [sys.executable, "-m", "neardup", "label", *map(str, arguments), "--no-browser"]
+        environment = os.environ | {"PYTHONUTF8": "1"}
         self.process = subprocess.Popen(
             command,
+            text=True,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONUTF8": "1"},
         )
-        self.messages = ""
-        link = None
+        self.messages, link = "", None
         assert self.process.stderr is not None
         while not link:
             line = self.process.stderr.readline()
@@ -91,11 +92,10 @@ class Running:
         self.browser = Browser(int(link[1]))
         assert self.browser.enter(link[0]).status == 200
 
-    def ask(self, path: str, **sent: object) -> dict[str, object]:
+    def ask(self, path: str, **sent: object) -> Any:
         reply = self.browser.post(path, {"labeller": "anna"} | sent)
         assert reply.status == 200, reply.body
-        state: dict[str, object] = reply.json
-        return state
+        return reply.json
 
     def end(self, number: int | None = None) -> str:
         if number is not None:
@@ -140,15 +140,11 @@ def test_a_killed_session_loses_no_answer_and_the_next_one_continues(corpus: Pat
     arguments = (corpus, "--store", "labels.db", "--candidate-rule", "jaccard(words:2) >= 0.05", "--vector", "cheap")
     with Running(*arguments, "--labeller", "anna") as running:
         pair = running.ask("/api/state")["pair"]
-        assert isinstance(pair, dict)
         shown = running.ask("/api/answer", pair=pair["ids"], answer="same")["pair"]
-        running.process.kill()
-        running.process.communicate()
     assert majority_labels("labels.db") == [(*pair["ids"], 1)]
     with Running(*arguments, "--labeller", "anna") as running:
-        state = running.browser.post("/api/state", {}).json
-        assert state["progress"]["mine"]["same"] == 1
-        assert state["pair"] == shown
+        state = running.ask("/api/state")
+        assert (state["progress"]["mine"]["same"], state["pair"]) == (1, shown)
 
 
 def test_labels_are_exported_and_imported(corpus: Path, store: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from sentences import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.population import read_votes
-from neardup.labelling.exchange import read_answers
+from neardup.labelling.label_index import read_answers
 from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, UNLABELLED, Labels, cluster_labels, read_labels
 from neardup.labels.table import positions_by_id
 
@@ -85,16 +85,13 @@ def test_levels_complete_lists_and_label_columns() -> None:
 
 def test_only_selects_rows(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
-    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\nx,y,1,\n")
+    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,maybe,val\nx,y,1,\n")
     expected = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE}
-    assert labelled_pairs(read_labels(path, NAMES, only="split=train")) == expected
     assert labelled_pairs(read_labels(path, NAMES, only=" split = train ")) == expected
     table = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "label": [1, 0, 1], "kept": [True, True, False]}
     assert labelled_pairs(read_labels(table, NAMES, only="kept=1")) == expected
-    broken = tmp_path / "b.csv"
-    broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
     with pytest.raises(InputError) as caught:
-        read_labels(broken, NAMES, only="split=train")
+        read_labels(path, NAMES, only="split=val")
     assert says(caught.value, "line 4", "label 'maybe'", "no answer")
 
 
@@ -154,42 +151,29 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
     many = [(names[2 * i], names[2 * i + 1], 1) for i in range(60)] + [(names[i], names[299], 0) for i in range(60)]
     assert read_labels(many, names).warnings == ()
     few = read_labels(many[:10] + many[60:], names).warnings
-    assert "Few labels: 10 duplicates" in few[0]
-    assert "up to 26%" in few[0]
+    assert says(few[0], "Few labels: 10 duplicates", "up to 26%")
     assert "in 10 groups" in few[1]
     assert says(read_labels(many[:70], names).warnings[0], "Few labels: 10 pairs", "no duplicates")
     computed = read_labels([(*row[:2], row[2] * 0.83) for row in many], names, positive=0.8).warnings
-    assert "Computed labels" in computed[0]
-    assert "0.83" in computed[0]
-    left_out = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
-    (warning,) = left_out
+    assert says(computed[0], "Computed labels", "0.83")
+    (warning,) = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
     assert says(warning, "1 of the 121", "left out", "not in the corpus", "ids")
 
 
 @pytest.mark.parametrize(
     ("rows", "options", "words"),
     [
-        (
-            [("a", "b", 1), ("x", "y", 0)],
-            {},
-            ("2 ids", "'x'", "not in the corpus", "'a', 'b'"),
-        ),
+        ([("a", "b", 1), ("x", "y", 0)], {}, ("2 ids", "'x'", "not in the corpus", "'a', 'b'")),
         ([("a", "b", 1), ("x", "c", 0)], {}, ("id 'x'", "not in the corpus")),
         ([("x", "y", 1)], {"ignore_unknown": True}, ("no label of a pair", "this corpus")),
         ([("a", "b", 1), ("a", "c", 1)], {}, ("duplicates only (2)", "complete=True")),
         ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "positive")),
-        ([("a", "b", "perhaps")], {}, ("row 0", "label 'perhaps'", "no answer")),
         ([("a", "b", None)], {}, ("no label of a pair",)),
         ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
         ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
         ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
-        ([("a", "b", 0), ("b", "a", 1)], {}, ("row 1", "two labels", "0 and 1")),
         ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
-        (
-            [("a", "b", 1)],
-            {"label_column": "mine"},
-            ("no column 'mine'", "label_column", "id1, id2, label"),
-        ),
+        ([("a", "b", 1)], {"label_column": "mine"}, ("no column 'mine'", "label_column", "id1, id2, label")),
         ([("a", "b", 1), ("a", "b")], {}, ("rows", "two or three values")),
         ({"id": ["a"]}, {}, ("columns id,", "two ids")),
         ({"cluster": ["a"]}, {}, ("one column 'cluster'",)),

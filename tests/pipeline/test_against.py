@@ -118,12 +118,6 @@ def test_documents_are_named_by_the_ids_of_their_side() -> None:
     assert named.pairs.to_arrow()["right"].to_pylist() == ["9", "a", "a"]
 
 
-def test_either_side_may_be_empty() -> None:
-    assert nd.dedup([NEWS, NEWS], against=[]).kept == [0]
-    assert nd.dedup([NEWS, NEWS], against=[""]).summary["reference"]["documents"] == 1
-    assert nd.dedup([], against=[NEWS]).kept == []
-
-
 def test_the_same_documents_on_both_sides_are_refused(tmp_path: Path) -> None:
     data = [NEWS, OTHER]
     with pytest.raises(RecipeError, match="data itself"):

@@ -39,7 +39,6 @@ RUNS: list[Run] = [
     ("cornell", "words:3", "words", "jaccard", 0.02, 0),
     ("cornell", "qgrams:4", "compact", "containment", 0.5, 0.3),
     ("clough", "words:1:multiset", "words", "cosine", 2 / 3, 0),
-    ("clough", "words:3:multiset", "words", "containment", 0.3, 0.05),
     ("clough", "qgrams:4:multiset", "compact", "overlap", 0.3, 0),
 ]
 #: These take several seconds each.

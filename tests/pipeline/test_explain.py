@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import SAMPLE
 from sentences import says
 
-from neardup.documents import open_corpus
-from neardup.features.reading import gather_statistics
 from neardup.pipeline.counterfactual import find_counterfactual, match_criterion
 from neardup.pipeline.explanation import explain
-from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
 
@@ -150,43 +145,3 @@ def test_sentences_state_what_would_reverse_the_verdict(
 ) -> None:
     for message, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
         assert says(message, *words)
-
-
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
-        Recipe(features="qgrams:4:positional", threshold=0.05),
-        Recipe(features="words:1", stop_words="en", measure="euclidean", threshold=8),
-        Recipe(features="sentence_words:3", threshold=0.4),
-        Recipe(features="spots:1:2:multiset", threshold=0.4),
-        Recipe(features="terms:3:sentence:positional", threshold=0.3),
-        Recipe(features="windows:20:4", threshold=0.4),
-        Recipe(features="checksum:md5", normalize="words"),
-        Recipe(features="words:2", clip="df:2:0.5", threshold=0.7),
-        Recipe(features="words:3", weights="idf", measure="weighted_jaccard", threshold=0.4),
-        Recipe(features="words:3", signature="supershingle:6:4", measure="overlap", threshold=0.3),
-        Recipe(features="words:2", signature="simhash", measure="hamming", threshold=10),
-        Recipe(features="words:1", signature="imatch:5", clip="idf:0.2:0.8"),
-        Recipe(threshold=0.3, second_step="dice(qgrams:3) >= 0.8"),
-    ],
-    ids=lambda r: " ".join(
-        filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.second_step])
-    ),
-)
-def test_explanations_agree_with_the_pairs_of_a_run(recipe: Recipe) -> None:
-    with SAMPLE.open(encoding="utf-8") as file:
-        texts = {item["id"]: item["text"] for item in map(json.loads, file)}
-    with open_corpus([SAMPLE]) as corpus:
-        pairs = list(run(corpus, recipe).pairs)
-        statistics = gather_statistics(corpus, recipe) if recipe.needs_statistics else None
-    assert len(pairs) > 10
-    found = {(left, right) for left, right, _ in pairs}
-    for left, right, similarity in pairs[:: max(len(pairs) // 10, 1)]:
-        why = explain(texts[left], texts[right], recipe, statistics)
-        assert why.match
-        assert why.similarity == pytest.approx(similarity, abs=1e-12)
-    others = [(left, right) for (left, _, _), (_, right, _) in pairwise(pairs) if left != right]
-    for left, right in others[:10]:
-        if (left, right) not in found and (right, left) not in found:
-            assert not explain(texts[left], texts[right], recipe, statistics).match

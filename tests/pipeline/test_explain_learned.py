@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -149,20 +148,6 @@ def test_a_query_finds_what_a_run_finds(
     assert answer.documents == len(table)
     assert answer.candidates >= len(answer)
     assert answer.to_arrow(full=True).column_names == ["document", "similarity", "score", "evidence", "measures"]
-
-
-def test_titles_and_times_of_a_query_are_measured() -> None:
-    classifier = make_classifier(DATED).without_cut()
-    row = next(row for row in KNOWN.rows if row["title"] and row["time"])
-    text = row["text"] + " again"
-
-    def found(**about: Any) -> float:
-        answer = nd.query(TABLE, text, classifier=classifier, **about)
-        (match,) = (r for r in answer.to_arrow(full=True).to_pylist() if r["document"] == row["id"])
-        return float(match["score"])
-
-    assert found(time=row["time"]) == found(time=datetime.fromisoformat(row["time"]).timestamp())
-    assert len({found(), found(title=row["title"]), found(time=row["time"]), found(title="other words")}) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import naive
@@ -79,14 +78,3 @@ def test_repeated_ids_are_refused_without_row_numbers() -> None:
         nd.dedup(table)
     assert says(caught.value, "1 document", "'id'", "1 in row 0 and in row 2", "id_column=''")
     assert nd.dedup(table, id_column="").summary["documents"] == 3
-
-
-def test_the_summary_is_json_and_adds_up() -> None:
-    result = nd.dedup([*corpus(200), "", "x"], threshold=0.5, features="words:2")
-    summary = json.loads(json.dumps(result.summary))
-    assert summary["documents"] == summary["kept"] + summary["dropped"] == len(corpus(200)) + 2
-    assert summary["pairs"] == len(result.pairs)
-    assert summary["families"] == len(result.families)
-    assert summary["largest_family"] == max(len(f.members) for f in result.families)
-    assert summary["text_bytes"] == sum(len(t) for t in corpus(200)) + 1
-    assert [stage["name"] for stage in summary["stages"]] == ["read and features", "join", "keep"]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
-from collections import defaultdict
 from fractions import Fraction
-from functools import cache
 
 import naive_features
 import numpy as np
@@ -18,8 +15,7 @@ from sentences import says
 
 import neardup as nd
 from neardup.errors import RecipeError
-from neardup.features import reading
-from neardup.recipe import Recipe, load_recipe, names, parse
+from neardup.recipe import load_recipe, names, parse
 
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
@@ -30,49 +26,8 @@ def test_named_recipes_differ_and_can_be_saved() -> None:
     assert [parse(recipe.to_toml(), "saved") for recipe in recipes] == recipes
 
 
-@cache
-def newswire() -> list[str]:
-    lines = (ROOT / "examples" / "newswire.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(line)["text"] for line in lines]
-
-
 def pairs_of(result: nd.Result) -> list[tuple[int, int, float]]:
     return [(p.left, p.right, p.similarity) for p in result.pairs]
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = newswire()
-    result = nd.dedup(texts, recipe=name, threads=1)
-    once = pairs_of(result)
-    summary = result.summary
-    assert summary["documents"] == len(texts) == summary["kept"] + summary["dropped"]
-    assert 0 < summary["dropped"] < len(texts) / 2
-    undecided = result._matches.representative < 0
-    assert summary["undecidable"] == undecided.sum() < len(texts) / 3
-    # Equal texts match, unless they cannot be decided; then none of them matches anything.
-    places = defaultdict(list)
-    for place, text in enumerate(texts):
-        places[text].append(place)
-    copies = {(i, j) for group in places.values() for i in group for j in group if i < j}
-    assert len(copies) >= 18
-    decided = {(i, j) for i, j in copies if not undecided[i]}
-    found = {(left, right): similarity for left, right, similarity in once}
-    assert decided == copies & found.keys()
-    assert all(found[pair] == 1.0 for pair in decided)
-    assert not any(undecided[i] or undecided[j] for i, j in found)
-    if name == "checksum":
-        assert found.keys() == decided
-    else:
-        assert len(found) > len(decided)
-    # Threads, pieces and another run change nothing.
-    monkeypatch.setattr(reading, "_PIECE", 3000)
-    for threads in (1, 2):
-        again = nd.dedup(texts, recipe=name, threads=threads)
-        assert pairs_of(again) == once
-        assert again.kept == result.kept
-        assert again.duplicates().equals(result.duplicates())
-        assert again.summary["fingerprint"] == summary["fingerprint"]
 
 
 def answer(texts: list[str], name: str) -> nd.Result | str:
@@ -144,15 +99,3 @@ def test_the_program_of_the_course_finds_its_ten_pairs() -> None:
         # Four standard deviations of 25 draws.
         assert abs(similarity - ten[pair]) <= 4 * (ten[pair] * (1 - ten[pair]) / 25) ** 0.5
     assert len(result.dropped) == 10
-
-
-@pytest.mark.shared
-@needs_cornell
-def test_the_exact_recipe_has_the_value_of_every_pair_of_the_course() -> None:
-    low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
-    found = {
-        frozenset((p.left, p.right)): f"{p.similarity:.6f}" for p in nd.dedup_files(CORNELL / "docs", recipe=low).pairs
-    }
-    with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
-        expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
-    assert found == {pair: value for pair, value in expected.items() if float(value) > 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import sys
@@ -11,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import httpx
+from commands import forked
 
 from neardup.__main__ import main
 from neardup.service.app import Service
@@ -70,27 +69,12 @@ def texts(count: int, seed: int = 0) -> list[str]:
 
 
 class Process:
-    """The command ``neardup serve`` in a process forked from one that has its modules and kernels.
-
-    A start takes a tenth of the time of a new interpreter.
-
-    Attributes
-    ----------
-    address : str
-        Where it answers.
-    pid : int
-        The number of the process.
-    """
+    """The command ``neardup serve`` in a process of its own, from its first line of output on."""
 
     def __init__(self, store: Path, *options: str) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["warm_serving"])
         self._output = store.with_name("output")
         self._output.unlink(missing_ok=True)
-        self._process = context.Process(target=_serve, args=[str(self._output), ["--store", str(store), *options]])
-        # The forked process finds modules through its environment only.
-        with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
-            self._process.start()
+        self._process = forked(_serve, str(self._output), ["--store", str(store), *options])
         self.pid = self._process.pid or 0
         until(lambda: self._output.exists() and "\n" in self._output.read_text())
         self.address = self._output.read_text().splitlines()[0]

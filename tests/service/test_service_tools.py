@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import refused
+from commands import refused, start_process
 from serving import EDITED, FOX, OTHER, served
 
 from neardup.service.client import Client
@@ -21,50 +17,41 @@ from neardup.service.indexes import Indexes, IndexOptions
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the SDK of MCP is not installed")
 
-Ask = Callable[..., Coroutine[Any, Any, Any]]
-
-
-def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any, None]]) -> None:
-    """Start the command, and let an agent use it."""
-
-    mcp = pytest.importorskip("mcp")
-
-    async def session() -> None:
-        command = mcp.StdioServerParameters(
-            command=sys.executable, args=["-m", "neardup", "mcp", *options], env=dict(os.environ)
-        )
-        async with mcp.stdio_client(command) as (reading, writing), mcp.ClientSession(reading, writing) as agent:
-            await agent.initialize()
-
-            async def ask(tool: str, **arguments: Any) -> Any:
-                found = await agent.call_tool(tool, arguments)
-                assert not found.is_error, found
-                structured = found.structured_content or {}
-                return structured.get("result", structured) or [json.loads(one.text) for one in found.content]
-
-            await use(ask, agent)
-
-    # In another thread, because the browser of other tests has a loop in this one.
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, session()).result()
-
 
 def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
     from neardup.service.tools import Tools
 
     store = str(tmp_path / "memory.db")
+    with start_process("mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
+        sent, answered = process.stdin, process.stdout
+        assert sent is not None
+        assert answered is not None
 
-    async def use(ask: Ask, agent: Any) -> None:
-        assert {tool.name for tool in (await agent.list_tools()).tools} == {"check", "enter", "query", "explain"}
-        assert (await ask("check", text=FOX))["kind"] == "original"
-        assert (await ask("enter", text=FOX, id="m1"))["kind"] == "original"
-        found = await ask("check", text=EDITED)
+        def ask(method: str, **parameters: Any) -> Any:
+            """Send a request of the Model Context Protocol, a line of JSON, and return its result."""
+            print(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}), file=sent)
+            sent.flush()
+            return json.loads(answered.readline())["result"]
+
+        def call(tool: str, **arguments: Any) -> Any:
+            found = ask("tools/call", name=tool, arguments=arguments)
+            assert not found["isError"], found
+            structured = found.get("structuredContent") or {}
+            return structured.get("result", structured) or [json.loads(one["text"]) for one in found["content"]]
+
+        client = {"name": "agent", "version": "1"}
+        ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=sent)
+        assert {tool["name"] for tool in ask("tools/list")["tools"]} == {"check", "enter", "query", "explain"}
+        assert call("check", text=FOX)["kind"] == "original"
+        assert call("enter", text=FOX, id="m1")["kind"] == "original"
+        found = call("check", text=EDITED)
         assert (found["kind"], found["of"], found["text_of_original"]) == ("near", "m1", FOX)
-        assert "belongs to another text" in (await ask("enter", text=OTHER, id="m1"))["error"]
-        (found,) = await ask("query", text=EDITED)
+        assert "belongs to another text" in call("enter", text=OTHER, id="m1")["error"]
+        (found,) = call("query", text=EDITED)
         assert (found["id"], found["text"]) == ("m1", FOX)
-
-    with_tools(["--store", store], use)
+        sent.close()
+        assert process.wait(60) == 0
     indexes = Indexes(store, IndexOptions(window="endless"))
     tools = Tools(indexes.get("main"))
     # What was entered is known after a restart.

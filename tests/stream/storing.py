@@ -18,7 +18,7 @@ def open_store(path: Path, **changes: Any) -> Store:
 def stored_document(
     serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any
 ) -> StoredDocument:
-    verdict = Verdict(f"doc{serial}" if name is None else name, "original", None, None, serial / 4, "", None)
+    verdict = Verdict(name or f"doc{serial}", "original", None, None, serial / 4, "", None)
     row = StoredDocument(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
     return row._replace(**changes)
 

@@ -123,7 +123,7 @@ def test_verdicts_on_a_long_drift_equal_those_of_the_twin(
     assert index.statistics.duplicates > count // 100
 
 
-@pytest.mark.parametrize("rate", [1, 8])
+@pytest.mark.parametrize("rate", [1, 8] if AT_LENGTH else [8])
 def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # A service makes so little garbage that Python may not collect it for days.
     short_epochs(monkeypatch, rate)
@@ -131,7 +131,7 @@ def test_ended_epochs_are_freed_without_garbage_collection(rate: int, monkeypatc
     gc.disable()
     try:
         with nd.Index("default", window=150) as index:
-            for i in range(2000 if AT_LENGTH else 800):
+            for i in range(2000 if AT_LENGTH else 500):
                 index.add(nd.Document(f"{i}", f"the text number {i} is about the town {i * 7919}"))
             # type(): dead proxies of other libraries, which isinstance() would touch, are among the objects.
             assert sum(type(object_) is Epoch for object_ in gc.get_objects()) <= 4
@@ -186,7 +186,7 @@ def long_texts(count: int, seed: int) -> list[str]:
     ids=lambda value: value.measure if isinstance(value, Recipe) else str(value),
 )
 def test_verdicts_on_long_texts_equal_those_of_the_twin(recipe: Recipe, window: Any) -> None:
-    texts = long_texts(240 if AT_LENGTH else 48, 5)
+    texts = long_texts(240 if AT_LENGTH else 30, 5)
     choices: dict[str, Any] = {"window": window, "against": "everything", "now": SetClock(NOON + 9_000_000)}
     index, twin = nd.Index(recipe, **choices), QuickIndex(recipe, **choices)
     items = documents(texts, [NOON + 20 * i for i in range(len(texts))])
@@ -208,19 +208,22 @@ def added(index: nd.Index, texts: list[str], bytes_per_byte: int = 40) -> list[n
     return verdicts
 
 
-@pytest.mark.parametrize("recipe", ["ddd", "spotsigs"])
-def test_one_gram_a_million_times(recipe: str) -> None:
-    texts = ["ha " * 1_000_000, "ha " * 999_000, "HA " * 9, "ho " * 1_000_000]
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        ("ddd", [(None, ""), ("d0", ""), (None, ""), (None, "")]),
+        ("spotsigs", [(None, "undecidable")] * 4),
+    ][: None if AT_LENGTH else 1],
+)
+def test_one_gram_very_often(recipe: str, expected: list[Any]) -> None:
+    count = 1_000_000 if AT_LENGTH else 200_000
+    texts = ["ha " * count, "ha " * (count - 1000), "HA " * 9, "ho " * count]
     # Few features, however long the text, so the text itself takes most of the memory.
-    found = [(v.of, v.flag) for v in added(nd.Index(recipe, window=None), texts, 2)]
-    if recipe == "spotsigs":
-        assert found == [(None, "undecidable")] * 4
-    else:
-        assert found == [(None, ""), ("d0", ""), (None, ""), (None, "")]
+    assert [(v.of, v.flag) for v in added(nd.Index(recipe, window=None), texts, 2)] == expected
 
 
-def test_hundred_thousand_distinct_grams() -> None:
-    rng, count = random.Random(5), 900_000 if AT_LENGTH else 100_000
+def test_many_distinct_grams() -> None:
+    rng, count = random.Random(5), 900_000 if AT_LENGTH else 30_000
     words, other = ([f"{rng.getrandbits(20):x}" for _ in range(count)] for _ in range(2))
     changed = [word if at % 200 else "changed" for at, word in enumerate(words)]
     texts = [" ".join(w) for w in (words, changed, other, words, words[: count // 9])]
@@ -229,17 +232,15 @@ def test_hundred_thousand_distinct_grams() -> None:
     assert verdicts[1].similarity == pytest.approx(0.95, abs=0.01)
 
 
-@pytest.mark.parametrize("against", ["originals", "everything"])
-def test_thousands_of_copies(against: str) -> None:
-    index = nd.Index(against=against, now=SetClock())
-    text, entered = " ".join(f"w{i}" for i in range(200)), 1 if against == "originals" else 1000
+@pytest.mark.parametrize(("against", "entered"), [("originals", 1), ("everything", 1000)])
+def test_a_thousand_copies(against: str, entered: int) -> None:
+    index, text = nd.Index(against=against, now=SetClock()), " ".join(f"w{i}" for i in range(200))
     assert {(v.kind, v.of, v.similarity) for v in added(index, [text] * 1000)[1:]} == {("exact", "d0", 1.0)}
     assert len(index) == len(index.query(text)) == entered
-    assert index.add(nd.Document("other", f"{text} more")).of == "d0"
 
 
-@pytest.mark.parametrize(("against", "compared"), [("originals", 300), ("everything", 80)])
-def test_thousands_of_slightly_different_copies(against: str, compared: int) -> None:
+@pytest.mark.parametrize(("against", "compared"), [("originals", 200), ("everything", 60)])
+def test_a_thousand_slightly_different_copies(against: str, compared: int) -> None:
     words, compared = [f"w{i}" for i in range(150)], 300 if AT_LENGTH else compared
     texts = [" ".join([*words[: i % 150], f"x{i}", *words[i % 150 + 1 :]]) for i in range(1000)]
     recipe = Recipe(features="words:3", threshold=0.9)

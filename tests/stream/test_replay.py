@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 import json
-import os
 import random
 import time
 from collections import Counter
@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from browser import draw, opened
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
@@ -95,16 +94,15 @@ def test_several_files_and_batches_arrive_in_order_of_time(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("as_listed", [True, False])
-@pytest.mark.parametrize("change", ["longer", "shorter", "more", "fewer"])
+@pytest.mark.parametrize("change", ["longer", "more", "fewer"])
 def test_an_input_that_changes_between_passes_is_refused(tmp_path: Path, change: str, as_listed: bool) -> None:
     path = tmp_path / "c.jsonl"
-    rows = [{"id": str(at), "text": f"text {at}", "time": 10 - at} for at in range(3)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [json.dumps({"id": str(at), "text": f"text {at}", "time": 10 - at}) + "\n" for at in range(3)]
+    path.write_text("".join(lines))
     with open_corpus([path], order_column="time") as corpus:
         timeline = timeline_of(corpus, as_listed=as_listed)
-        changed = {"more": [*rows, rows[0]], "fewer": rows[:2]}.get(change, rows)
-        changed[1] = changed[1] | {"text": {"longer": "text one", "shorter": "t"}.get(change, "text 1")}
-        path.write_text("".join(json.dumps(row) + "\n" for row in changed))
+        longer = [lines[0].replace("text 0", "text zero"), *lines[1:]]
+        path.write_text("".join({"longer": longer, "more": [*lines, lines[0]], "fewer": lines[:2]}[change]))
         with pytest.raises(InputError, match="changed"):
             list(read_items(corpus, timeline))
 
@@ -195,19 +193,15 @@ def test_a_replay_keeps_the_requested_speed(monkeypatch: pytest.MonkeyPatch) -> 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 
 
-@pytest.mark.parametrize("width", [1280, 360] if os.environ.get("NEARDUP_LONG") else [360])
-def test_the_page_of_a_replay_fits_and_escapes_its_texts(width: int, tmp_path: Path) -> None:
+def test_the_page_of_a_replay_has_its_charts_and_escapes_its_texts() -> None:
     recipe = load_recipe("ddd").changed(name=HOSTILE)
     page_settings = ReplaySettings(recipe, "2h").as_dict() | {"inputs": [HOSTILE], "batch": 1}
     hours = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(40)]
     totals = ReplayTotals(30, 1, 5, earliest=0, latest=10**15, cpu=10**6, wall=2 * 10**6)
-    path = tmp_path / "replay.html"
-    # The report of verdicts is tested in tests/pages.
-    report = Report(title="Replayed", documents=0, kept=0)
-    path.write_text(replay_page(page_settings, hours, totals.as_dict(10), report), "utf-8")
-    with opened(path, width=width) as page:
-        draw(page)
-        assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 2
-        assert page.title() == "Replayed - neardup"
-        assert HOSTILE in page.locator("#made").text_content()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # Layout and scripts are tested in tests/pages.
+    page = replay_page(page_settings, hours, totals.as_dict(10), Report(title="Replayed", documents=0, kept=0))
+    assert HOSTILE not in page
+    assert page.count(html.escape(HOSTILE, quote=False)) + page.count(html.escape(HOSTILE)) >= 2
+    assert "<title>Replayed - neardup</title>" in page
+    assert 'id="hour-title"' in page
+    assert "dashed: the window is full" in page

@@ -19,7 +19,7 @@ from test_index_properties import STREAMS, WINDOWS, Step, timed_documents
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8
+from neardup.documents.records import Reason
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import WindowLength
@@ -194,18 +194,18 @@ def test_invalid_rows_are_rejected_and_not_judged() -> None:
             "time": pa.array([day, day, day, day, "yesterday", "541296000", "1987"]),
         }
     )
-    reasons = [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
+    reasons = [None, Reason.NO_ID, Reason.NO_TEXT, Reason.NOT_UTF8, NO_TIME, None, None]
     assert checked_documents(batch).column("rejection").to_pylist() == reasons
     plain = LocalStream(WORDS)
     rows = plain.batch(feature_blobs(WORDS, iter([batch])), NOON)
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
     # In order of time.
     judged = [("7", "original", "undecidable", 0), ("1", "original", "ahead", 1), ("6", "original", "", 2)]
-    rejected = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
+    rejected = {("5", NO_TIME), (None, Reason.NO_ID), ("3", Reason.NO_TEXT), ("4", Reason.NOT_UTF8)}
     assert found[:3] == judged
     assert set(found[3:]) == {(id, "rejected", reason, None) for id, reason in rejected}
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
-    assert [row["flag"] for row in plain.batch(feature_blobs(WORDS, iter([only])), NOON)] == [NO_TEXT]
+    assert [row["flag"] for row in plain.batch(feature_blobs(WORDS, iter([only])), NOON)] == [Reason.NO_TEXT]
 
 
 def test_documents_of_a_micro_batch_are_sorted_by_time_then_id() -> None:

@@ -1,4 +1,4 @@
-"""Folds: whole groups, no document on both sides, and the unit that is assigned if this is impossible."""
+"""Folds and draws of groups: no document on both sides, figures equal to plain loops, quick figures of a few labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.folds import MIN_PER_CLASS, Folds, assign_folds, make_folds, pair_groups
+from neardup.training.folds import (
+    MIN_PER_CLASS,
+    Folds,
+    Split,
+    assign_folds,
+    draw_groups,
+    make_folds,
+    pair_groups,
+    select_rows,
+)
+from neardup.training.training import MIN_LABELS, quick_evaluation
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(31, 60), st.booleans()),
@@ -79,6 +89,24 @@ def test_small_groups_are_assigned_whole() -> None:
     assert few.fold_count == 5
 
 
+def test_a_group_of_most_pairs_is_divided_by_documents() -> None:
+    # A path of 34 pairs, and 26 pairs of their own; groups alone would leave enough to train on.
+    left = np.array([*range(34), *range(100, 126)])
+    right = np.array([*range(1, 35), *range(200, 226)])
+    labels = np.arange(60) % 3 == 0
+    folds = make_folds(left, right, labels, count=3, seed=0)
+    assert folds is not None
+    assert (folds.unit, folds.fold_count) == ("documents", 3)
+    assert folds.largest_share == pytest.approx(34 / 60)
+
+
+def test_splits_of_some_rows_are_renumbered() -> None:
+    splits = [Split(np.array([0, 1, 2]), np.array([3, 4])), Split(np.array([3, 4]), np.array([0, 1, 2]))]
+    (only,) = select_rows(splits, np.array([0, 3]), 5)[:1]
+    assert (only.train.tolist(), only.test.tolist()) == ([0], [1])
+    assert [split.test.tolist() for split in select_rows(splits, np.array([0, 1]), 5)] == [[0, 1]]
+
+
 def test_documents_are_assigned_if_one_group_is_too_large() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.integers(0, 40, 200), rng.integers(40, 80, 200)
@@ -121,3 +149,88 @@ def test_pairs_are_assigned_if_one_document_is_in_all() -> None:
 def test_a_class_that_is_too_small_gives_no_folds() -> None:
     left, right = np.arange(0, 20, 2), np.arange(1, 20, 2)
     assert make_folds(left, right, np.arange(10) < 2, count=5, seed=0) is None
+
+
+ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
+
+
+def plain_draws(labels: list[bool], groups: list[int], verdicts: list[list[bool]], seed: int) -> list[list[int]]:
+    """The counts of all groups and of 12 draws, by loops over groups and kinds of groups."""
+
+    def cells(group: int) -> tuple[int, ...]:
+        rows = [i for i, g in enumerate(groups) if g == group]
+        counts: list[int] = []
+        for verdict in verdicts:
+            counts += [sum(verdict[i] and labels[i] for i in rows), sum(verdict[i] and not labels[i] for i in rows)]
+        return (*counts, sum(labels[i] for i in rows), sum(not labels[i] for i in rows))
+
+    by_group = [cells(group) for group in sorted(set(groups))]
+    kinds = sorted(set(by_group))
+    shares = [by_group.count(kind) / len(by_group) for kind in kinds]
+    drawn = np.random.default_rng(seed).multinomial(len(by_group), shares, size=12).tolist()
+    columns = range(len(kinds[0]))
+    return [
+        [sum(counts[c] for counts in by_group) for c in columns],
+        *([sum(n * kind[c] for n, kind in zip(draw, kinds, strict=True)) for c in columns] for draw in drawn),
+    ]
+
+
+@given(ROWS, st.integers(0, 2))
+def test_draws_equal_loops_over_groups(rows: list[tuple[bool, int, bool, bool]], seed: int) -> None:
+    labels, groups, one, other = (list(column) for column in zip(*rows, strict=True))
+    drawn = draw_groups(np.array(labels), np.array(groups), [np.array(one), np.array(other)], count=12, seed=seed)
+    assert drawn.table.tolist() == plain_draws(labels, groups, [one, other], seed)
+    differing = 0
+    for group in set(groups):
+        places = [i for i, g in enumerate(groups) if g == group]
+        sums = [[sum(v[i] for i in places if labels[i] == kind) for kind in (True, False)] for v in (one, other)]
+        differing += sums[0] != sums[1]
+    assert drawn.differing_groups[0, 1] == drawn.differing_groups[1, 0] == differing
+
+
+def test_a_gain_is_measured_on_the_same_draws() -> None:
+    labels = np.array([1, 0] * 60, np.bool_)
+    drawn = draw_groups(labels, np.arange(120), [labels, np.ones(120, np.bool_)])
+    gain, loss = drawn.gain(0, 1), drawn.gain(1, 0)
+    assert gain.difference.value == pytest.approx(1 - 2 / 3)
+    assert loss.difference.value == pytest.approx(2 / 3 - 1)
+    assert (gain.beyond_chance, loss.beyond_chance, drawn.gain(0, 0).beyond_chance) == (True, True, False)
+    # Six groups are enough, five are not.
+    for count, expected in ((6, True), (5, False)):
+        some = np.arange(120) < 120 - 2 * count
+        drawn = draw_groups(labels, np.arange(120) // 2, [labels, labels & some])
+        assert drawn.gain(0, 1).beyond_chance == expected
+
+
+def test_figures_follow_from_their_counts() -> None:
+    labels, verdict = np.arange(20) < 8, (np.arange(20) >= 2) & (np.arange(20) < 11)
+    found = draw_groups(labels, np.arange(20), [verdict]).figures(0)
+    assert (found.correct, found.wrong, found.missed, found.rejected) == (6, 3, 2, 9)
+    values = [found.precision.value, found.recall.value, found.f1.value, found.accuracy.value]
+    assert values == pytest.approx([6 / 9, 6 / 8, 12 / 17, 15 / 20])
+    assert draw_groups(np.zeros(9, np.bool_), np.arange(9), [np.ones(9, np.bool_)]).figures(0).f1.value is None
+
+
+def separable(count: int, share: float = 0.5, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) < share * count
+    return rng.normal(np.where(labels, 1.0, -1.0)[:, np.newaxis], 1.0, (count, 4)), labels
+
+
+def test_few_labels_give_no_quick_figures() -> None:
+    x, labels = separable(40, (MIN_LABELS - 1) / 40)
+    assert quick_evaluation(x, labels, np.arange(40)) is None
+    assert quick_evaluation(x, ~labels, np.arange(40)) is None
+    x, labels = separable(40, MIN_LABELS / 40)
+    assert quick_evaluation(x, labels, np.arange(40)) is not None
+    assert quick_evaluation(np.empty((0, 4)), np.empty(0, np.bool_), np.empty(0, np.int64)) is None
+
+
+def test_a_machine_on_several_measures_beats_one_threshold() -> None:
+    x, labels = separable(200)
+    found = quick_evaluation(x, labels, np.arange(200))
+    assert found is not None
+    assert not found.shares_documents
+    assert (found.learned.f1.low or 0) > (found.threshold.f1.value or 1)
+    assert found.learned.correct + found.learned.missed == 100
+    assert quick_evaluation(x, labels, np.arange(200)) == found

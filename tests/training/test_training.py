@@ -44,12 +44,13 @@ def small_grid() -> Iterator[None]:
 
 
 def trained(labels: Any = ROWS, **options: Any) -> Training:
-    return train(corpus_of(STORIES.table), labels, **{"vector": VECTOR, "candidate_rule": RULE} | options)
+    chosen: dict[str, Any] = {"vector": VECTOR, "candidate_rule": RULE, "kernels": ["linear"], "folds": 3}
+    return train(corpus_of(STORIES.table), labels, **chosen | options)
 
 
 @pytest.fixture(scope="module")
 def training(small_grid: None) -> Training:
-    return nd.train(STORIES.table, ROWS, vector=VECTOR, candidate_rule=RULE, threads=1)
+    return nd.train(STORIES.table, ROWS, vector=VECTOR, candidate_rule=RULE, kernels=["linear"], folds=3, threads=1)
 
 
 def test_counts_figures_and_weights_agree(training: Training) -> None:
@@ -105,7 +106,7 @@ def test_the_same_labels_give_the_same_file_which_decides(training: Training, tm
 def test_duplicates_outside_the_rule_are_missed_and_equal_texts_need_no_classifier() -> None:
     equal = next(row for row in ROWS if TEXTS[row[0]] == TEXTS[row[1]])
     rows = [(*row[:2], 0) if row == equal else row for row in ROWS]
-    training = trained(rows, candidate_rule="jaccard(words:1) >= 0.5")
+    training = trained(rows, candidate_rule="jaccard(words:1) >= 0.5", folds=2)
     first = training.wrong[0]
     assert (first.id1, first.id2, first.score, first.probability) == (*equal[:2], None, None)
     assert training.outside

@@ -1,14 +1,8 @@
-"""Start many watchers quickly: all modules are loaded once, and each line on stdin starts a forked process.
-
-A line holds, as JSON, the arguments, after how many steps the process is killed (0: never), and how many seconds after
-that step; the answer is its exit code. A step is a call that changes something on the disk. Who ends unkilled writes
-how many there were beside its inbox. Small batches make many steps between a verdict and its file's move.
-"""
+"""A watcher in a forked process, which is killed at a step: a call that changes something on the disk."""
 
 from __future__ import annotations
 
 import builtins
-import json
 import os
 import signal
 import sys
@@ -16,15 +10,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neardup.cli.app import app
-from neardup.stream.document import Document
-from neardup.stream.index import Index
 from neardup.stream.store import Store
 from neardup.watch import batches, outputs
+from neardup.watch.placement import Placer
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
-    (outputs, "rename_new"),
-    (builtins, "open"),
+    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
     *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 steps = 0
@@ -46,10 +38,15 @@ def counted(function: Any, last: int, after: float) -> Any:
 
 
 def run(arguments: list[str], last: int, after: float) -> NoReturn:
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    """Run the command, and kill it some seconds after its last step; step 0 never comes.
+
+    A run to the end writes its number of steps beside its inbox.
+    """
     log = os.open(f"{arguments[1]}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 1)
     os.dup2(log, 2)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - as long as the process
+    # Small batches make many steps between a verdict and its file's move.
+    batches._BATCH_ITEMS = batches._BATCH_FILES = 7
     for owner, name in STEPS:
         setattr(owner, name, counted(getattr(owner, name), last, after))
     code: Any = 70
@@ -60,17 +57,3 @@ def run(arguments: list[str], last: int, after: float) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, 0)
     Path(f"{arguments[1]}.steps").write_text(str(steps))
     os._exit(code or 0)
-
-
-batches._BATCH_ITEMS = batches._BATCH_FILES = 7
-with Index("ddd") as idle:
-    idle.add_many(Document(str(number), f"words to warm up with {number}", 0.0) for number in range(3))
-signal.signal(signal.SIGTERM, signal.SIG_DFL)
-signal.signal(signal.SIGALRM, signal.SIG_DFL)
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        run(*json.loads(line))
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    sys.stdout.write(f"{code}\n")
-    sys.stdout.flush()

@@ -125,8 +125,6 @@ _G2_ITEM = """<newsItem xmlns="http://iptc.org/std/nar/2006-10-01/" guid="tag:re
  </inlineXML></contentSet>
 </newsItem>"""
 
-G2_ONE = '<?xml version="1.0" encoding="UTF-8"?>\n' + _G2_ITEM.format(number=1, headline="One", body="The first body.")
-
 G2_MESSAGE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<newsMessage xmlns="http://iptc.org/std/nar/2006-10-01/">'
     "<header><sent>2012-11-09T00:00:00Z</sent></header><itemSet>"
@@ -217,11 +215,6 @@ SAMPLES: dict[str, tuple[bytes, str, list[tuple[str, str, str, float | None, str
                 "",
             )
         ],
-    ),
-    "one.xml": (
-        G2_ONE.encode(),
-        "newsml-g2",
-        [("tag:reuters.example,1", "One\nThe first body.\nThe end.", "One", 1351771200.0, "")],
     ),
     "message.xml": (
         G2_MESSAGE.encode(),

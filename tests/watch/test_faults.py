@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import STEPS
 from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
 from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import batches, outputs, watcher
+from neardup.watch import batches, watcher
 from neardup.watch.inbox import inbox_lock
-from neardup.watch.placement import Placer
 
 
 @pytest.fixture(autouse=True)
@@ -277,7 +276,7 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
         room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(1)), ("c", text_of(3))]))
         room.deliver("bad.txt", b"no\0text")
         with monkeypatch.context() as crashing:
-            for module, name in _STEPS:
+            for module, name in STEPS:
                 crashing.setattr(module, name, _counted(getattr(module, name)))
             remaining[0] = steps
             try:
@@ -306,11 +305,6 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
 
 #: Steps that may still be done before the process ends.
 remaining = [0]
-_STEPS: list[tuple[Any, str]] = [
-    *((os, name) for name in ("rename", "unlink", "replace", "fsync", "makedirs", "link")),
-    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
-    *((Store, name) for name in ("record", "mark_placed", "set_state")),
-]
 
 
 def _counted(function: Any) -> Any:

@@ -53,7 +53,6 @@ def test_a_text_truncated_within_a_character_has_ended_early() -> None:
     ("name", "data", "reason", "is_early"),
     [
         ("x", b"", "empty", True),
-        ("x.txt", b" \n", "empty", True),
         ("x.jsonl", b" \n", "empty", True),
         ("x.txt", "\u3000\n".encode(), "no text", False),
         ("x.bin", b"\x89PNG\r\n\x1a\n\0\0", "UTF-8|NUL", False),
@@ -122,21 +121,17 @@ def test_entity_bombs_are_harmless(bomb: str) -> None:
     assert "l11" in found.notes[0].text or "document type" in found.notes[0].text
 
 
-@pytest.mark.parametrize("open_doctype", ["<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"])
-def test_a_document_type_without_an_end_reaches_no_parser(open_doctype: str) -> None:
-    found, items = read_file(
-        "x.rss", f"{open_doctype}<rss><channel><item><title>&l11; x</title></item></channel></rss>"
-    )
-    assert [item.text for item in items] in ([], ["&l11; x"])
-    assert found.broken_parts or found.notes
+def test_a_document_type_without_an_end_reaches_no_parser() -> None:
+    for open_doctype in ("<!DOCTYPE rss [<!ENTITY l11 'x'> ' ]>", "<!DOCTYPE rss [<!ENTITY l11 'x'>"):
+        feed = f"{open_doctype}<rss><channel><item><title>&l11; x</title></item></channel></rss>"
+        found, items = read_file("x.rss", feed)
+        assert [item.text for item in items] in ([], ["&l11; x"])
+        assert found.broken_parts or found.notes
 
 
 def test_external_document_types_are_never_fetched() -> None:
-    kind, internal_type = (
-        '<!DOCTYPE rss SYSTEM "file:///etc/hostname">',
-        '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>',
-    )
-    for declared in (kind, internal_type):
+    internal = '<!DOCTYPE rss [ <!ENTITY nbsp "&#160;"> <!-- \' --> ]>'
+    for declared in ('<!DOCTYPE rss SYSTEM "file:///etc/hostname">', internal):
         feed = f"{declared}<rss><channel><item><title>&eacute;&nbsp;%s x</title></item></channel></rss>"
         found, items = read_file("x", feed % "")
         assert ([item.text for item in items], found.notes) == (["é x"], [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from samples import ATOM, RSS2, SAMPLES, item_fields, read_file
 from web_pages import needs_html, page, paragraphs
 
-from neardup.errors import InputError
-from neardup.watch.formats import kind_of, parse_items
+from neardup.watch.formats import kind_of
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -31,20 +29,15 @@ def test_each_kind_gives_its_items(name: str) -> None:
         assert (item_fields(item_again), found.broken_parts) == (item_fields([item]), [])
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
+def test_the_text_is_the_first_field_with_a_string() -> None:
+    for fields, text in (
         ({"description": "d", "body": "b", "content": "c"}, "c"),
-        ({"text": None, "content": {"x": 1}, "body": "b"}, "b"),
-        ({"Text": "upper"}, "upper"),
+        ({"text": None, "content": {"x": 1}, "Body": "b"}, "b"),
         ({"headline": "h", "article": "a"}, "h\na"),
         ({"title": "only"}, "only"),
-        ({"title": "", "text": "x"}, "x"),
         ({"title": 5, "text": "x"}, "x"),
-    ],
-)
-def test_the_text_is_the_first_field_with_a_string(fields: dict[str, object], text: str) -> None:
-    assert [item.text for item in read_file("x.json", json.dumps(fields))[1]] == [text]
+    ):
+        assert [item.text for item in read_file("x.json", json.dumps(fields))[1]] == [text]
 
 
 KINDS_BY_START = {
@@ -66,13 +59,22 @@ def test_first_bytes_and_the_name_decide_the_kind() -> None:
 
 
 def test_elements_of_other_namespaces_are_no_items() -> None:
-    feed = RSS2.replace("<media:title>", "<media:item><title>no</title></media:item><media:title>")
-    assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
-    feed = RSS2.replace("<item>", "<media:item><title>no</title></media:item><item>", 1)
-    assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
+    # Within an item and beside it.
+    for place in ("<media:title>", "<item>"):
+        feed = RSS2.replace(place, f"<media:item><title>no</title></media:item>{place}", 1)
+        assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
+
+
+def test_items_may_be_in_any_namespace() -> None:
     prefixed = ATOM.replace("<", "<a:").replace("<a:/", "</a:").replace("<a:?", "<?").replace("xmlns=", "xmlns:a=", 1)
     prefixed = prefixed.replace("<a:div ", "<a:div xmlns:a='http://www.w3.org/1999/xhtml' ")
-    assert item_fields(read_file("x", prefixed)[1]) == SAMPLES["valley.atom"][2]
+    inner = ATOM.replace('<feed xmlns="http://www.w3.org/2005/Atom">', "<feed>")
+    inner = inner.replace("<entry>", '<entry xmlns="http://www.w3.org/2005/Atom">')
+    for text in (prefixed, inner):
+        assert item_fields(read_file("x", text)[1]) == SAMPLES["valley.atom"][2]
+    text = f"<rss xmlns='http://y.example'><channel xmlns='http://x.example'>{item('one')}</channel></rss>"
+    found, items = read_file("x", text)
+    assert ([one.text for one in items], found.broken_parts) == (["T\none"], [])
 
 
 @needs_html
@@ -92,46 +94,32 @@ def test_a_page_is_one_item_with_the_fields_of_its_head() -> None:
     assert (item.key, item.timestamp, item.link, item.raw) == ("", time, "https://x.example/a", markup.encode())
 
 
-DECLARED = '<?xml version="1.0" encoding="{}"?>\n'
-
-
-def feed(inside: str, declared: str = "", head: str = '<rss version="2.0">') -> str:
-    return f"{declared}{head}<channel><title>News</title>{inside}</channel></rss>"
+def feed(inside: str, declared: str = "") -> str:
+    return f"{declared}<rss version='2.0'><channel><title>News</title>{inside}</channel></rss>"
 
 
 def item(text: str) -> str:
     return f"<item><guid>g</guid><title>T</title><link>l</link><description>{text}</description></item>"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "koi8-r", "cp1251"])
-def test_declared_and_marked_encodings_are_used(encoding: str) -> None:
-    text = feed(item("Роза – красна"), DECLARED.format(encoding.removesuffix("-sig")))
-    text = text if encoding != "koi8-r" else text.replace("–", "-")
-    found, items = read_file("x", text.encode(encoding))
-    assert found.kind == "rss"
-    assert [one.text for one in items] == [f"T\nРоза {'-' if encoding == 'koi8-r' else '–'} красна"]
-    assert (found.broken_parts, found.notes) == ([], [])
-
-
 @pytest.mark.parametrize(
-    ("declared", "encoding", "is_noted"),
+    ("text", "declared", "encoding", "is_noted"),
     [
-        ("utf-8", "cp1252", True),
-        ("", "cp1252", True),
-        ("nonsense", "cp1252", True),
-        ("iso-8859-1", "utf-8", False),
-        ("iso-8859-1", "cp1252", False),
-        ("us-ascii", "utf-8", False),
-        ("utf-16", "utf-8", False),
-        ("utf-8", "utf-16", False),
+        *(("Роза – красна", name, name, False) for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1251")),
+        ("Роза", "koi8-r", "koi8-r", False),
+        *(("café – olé", name, "cp1252", True) for name in ("utf-8", "", "nonsense")),
+        *(("café – olé", name, "utf-8", False) for name in ("iso-8859-1", "us-ascii", "utf-16")),
+        ("café – olé", "iso-8859-1", "cp1252", False),
+        ("café – olé", "utf-8", "utf-16", False),
     ],
 )
-def test_a_wrong_declaration_does_no_harm(declared: str, encoding: str, is_noted: bool) -> None:
-    text = feed(item("café – olé"), DECLARED.format(declared) if declared else "")
-    found, items = read_file("x", text.encode(encoding))
-    assert [one.text for one in items] == ["T\ncafé – olé"]
+def test_encodings_are_used_and_a_wrong_declaration_does_no_harm(
+    text: str, declared: str, encoding: str, is_noted: bool
+) -> None:
+    declaration = f'<?xml version="1.0" encoding="{declared}"?>\n' if declared else ""
+    found, items = read_file("x", feed(item(text), declaration).encode(encoding))
+    assert (found.kind, [one.text for one in items], found.broken_parts) == ("rss", [f"T\n{text}"], [])
     assert [("windows-1252" in note.text) for note in found.notes] == [True] * is_noted
-    assert not found.broken_parts
 
 
 @pytest.mark.parametrize(
@@ -163,9 +151,7 @@ def test_links_keep_their_parameters() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    "bad", ["<unclosed", "</wrong>", "<br>", "<x:unbound/>", "1 < 2", "<a b=c/>", "<b>" * 300, "<b>" * 100_000]
-)
+@pytest.mark.parametrize("bad", ["<unclosed", "</wrong>", "<x:unbound/>", "1 < 2", "<b>" * 300, "<b>" * 100_000])
 def test_a_feed_with_broken_tags_is_rejected(bad: str) -> None:
     data = feed(item("one") + item(bad) + item("three"))
     found, items = read_file("x", data)
@@ -175,29 +161,10 @@ def test_a_feed_with_broken_tags_is_rejected(bad: str) -> None:
     assert (fault.where, fault.raw, fault.ended_early) == ("the file", data.encode(), False)
 
 
-def test_items_may_be_in_another_namespace() -> None:
-    for head in (
-        "<rss><channel xmlns='http://x.example'>",
-        "<rss xmlns='http://y.example'><channel xmlns='http://x.example'>",
-    ):
-        found, items = read_file("x", f"{head}{item('one')}</channel></rss>")
-        assert ([one.text for one in items], found.broken_parts) == (["T\none"], [])
-    text = ATOM.replace('<feed xmlns="http://www.w3.org/2005/Atom">', "<feed>")
-    text = text.replace("<entry>", '<entry xmlns="http://www.w3.org/2005/Atom">')
-    assert item_fields(read_file("x", text)[1]) == SAMPLES["valley.atom"][2]
-
-
 def test_xml_1_1_and_markup_within_a_description_are_read() -> None:
     text = feed(item("<p>one</p><div>two <i>t</i>oo</div>"), '<?xml version="1.1"?>')
     found, items = read_file("x", text)
     assert ([one.text for one in items], found.notes) == (["T\none\ntwo too"], [])
-
-
-def test_a_missing_lxml_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(InputError, match=r"lxml.* pip install 'neardup\[watch\]' brings it"):
-        parse_items("x.rss", RSS2.encode())
-    assert [one.text for one in parse_items("x.txt", b"text").items] == ["text"]
 
 
 ENTRIES: list[dict[str, Any]] = [
@@ -211,9 +178,7 @@ ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url"
 @pytest.mark.parametrize(
     "shape",
     [
-        {"items": ENTRIES},
         {"Items": ENTRIES, **ABOUT},
-        {"status": "ok", "totalResults": 2, "articles": ENTRIES},
         {"response": {"status": "ok", "docs": ENTRIES}},
         {"data": {"title": "News", "articles": ENTRIES}},
         {"rss": {"channel": {"title": "News", "description": "All", "item": ENTRIES}}},
@@ -227,9 +192,8 @@ ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url"
     ids=str,
 )
 def test_entries_of_a_wrapper_are_items(shape: Any) -> None:
-    for indent in (None, 1):
-        found, items = read_file("x.json", json.dumps(shape, indent=indent))
-        assert (found.kind, item_fields(items), found.broken_parts, found.notes) == ("json", ITEMS, [], [])
+    found, items = read_file("x.json", json.dumps(shape))
+    assert (found.kind, item_fields(items), found.broken_parts, found.notes) == ("json", ITEMS, [], [])
 
 
 def test_invalid_entries_of_a_wrapper_are_rejected() -> None:
@@ -252,54 +216,31 @@ def test_an_empty_list_has_no_items_and_one_nested_too_deep_is_rejected() -> Non
 
 
 @pytest.mark.parametrize(
-    "item",
+    ("fields", "notes"),
     [
-        {"title": "T", "text": "own", "authors": [{"name": "Ann", "description": "writes"}]},
-        {"title": "T", "description": "own", "data": [{"x": 1}, {"x": 2}]},
-        {"title": "T", "text": "own", "items": []},
+        ({"text": "own", "authors": [{"name": "Ann", "description": "writes"}]}, []),
+        ({"description": "own", "data": [{"x": 1}, {"x": 2}]}, []),
+        ({"text": "own", "items": []}, []),
+        ({"content_html": "own", "articles": ENTRIES}, ["read as one item, without the 2 entries in 'articles'"]),
     ],
     ids=str,
 )
-def test_an_item_with_other_lists_is_one_item(item: dict[str, Any]) -> None:
-    found, items = read_file("x.json", json.dumps(item))
-    assert [one.text for one in items] == ["T\nown"]
-    assert (found.broken_parts, found.notes) == ([], [])
-
-
-@pytest.mark.parametrize("name", ["text", "content_html"])
-def test_an_object_with_a_text_is_one_item_and_its_list_is_noted(name: str) -> None:
-    found, items = read_file("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
-    assert [one.text for one in items] == ["T\nown"]
-    (note,) = found.notes
-    assert note.where == "the file"
-    assert "2 entries" in note.text
-    assert "articles" in note.text
+def test_an_item_with_lists_is_one_item(fields: dict[str, Any], notes: list[str]) -> None:
+    found, items = read_file("x.json", json.dumps({"title": "T"} | fields))
+    assert ([one.text for one in items], found.broken_parts) == (["T\nown"], [])
+    assert found.notes == [("the file", note) for note in notes]
 
 
 def test_a_json_feed_gives_its_items() -> None:
-    feed = {
-        "version": "https://jsonfeed.org/version/1.1",
-        "title": "My feed",
-        "home_page_url": "https://x.example/",
-        "items": [
-            {"id": "2", "content_text": "Second\nitem", "url": "https://x.example/2", "tags": ["a"]},
-            {
-                "id": "1",
-                "url": "https://x.example/1",
-                "title": "First &",
-                "content_html": "<p>Hello,&nbsp;<b>wor</b>ld!</p><p>Bye</p>",
-                "summary": "no",
-                "date_published": "2020-01-01T01:00:00+01:00",
-                "date_modified": "2021-01-01T00:00:00Z",
-                "authors": [{"name": "Ann"}],
-            },
-            {"id": "3", "summary": "only", "date_modified": "2020-01-01"},
-        ],
-    }
-    found, items = read_file("feed", json.dumps(feed, indent=2))
+    first: dict[str, Any] = {"id": "1", "title": "First &", "content_html": "<p>Hi,&nbsp;<b>wor</b>ld!</p><p>Bye</p>"}
+    first |= {"summary": "no", "date_published": "2020-01-01T01:00:00+01:00", "date_modified": "2021-01-01T00:00:00Z"}
+    third = {"id": "3", "summary": "only", "date_modified": "2020-01-01"}
+    items = [{"id": "2", "content_text": "Second\nitem", "url": "https://x.example/2", "tags": ["a"]}, first, third]
+    feed = {"version": "https://jsonfeed.org/version/1.1", "title": "My feed", "items": items}
+    found, read_items = read_file("feed", json.dumps(feed, indent=2))
     assert found.kind == "json"
-    assert item_fields(items) == [
+    assert item_fields(read_items) == [
         ("2", "Second\nitem", "", None, "https://x.example/2"),
-        ("1", "First &\nHello, world!\nBye", "First &", 1577836800.0, "https://x.example/1"),
+        ("1", "First &\nHi, world!\nBye", "First &", 1577836800.0, ""),
         ("3", "only", "", 1577836800.0, ""),
     ]

@@ -11,52 +11,30 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forking
 import pytest
+from commands import forked
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, text_of
 
 LONG = os.environ.get("NEARDUP_LONG") == "1"
 KILLS = int(os.environ.get("NEARDUP_KILLS", "12" if LONG else "4"))
 #: Files for each kill, so that there is always something left to do.
-FILES = 24
+FILES = 16
 FOLDERS = ("out", "duplicates", "quarantine", "done")
 
 
-class Starter:
-    """Runs watchers as separate processes."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("forking.py"))]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-
-    def run(self, room: Newsroom, place: str, *, steps: int = 0, after: float = 0.0) -> int:
-        """Run a watcher to its end, or kill it some seconds after a number of steps; return its exit code."""
-        folders = [part for name in FOLDERS[1:] for part in (f"--{name}", str(getattr(room, name)))]
-        now = ["--settle", "0", "--patience", "0", "--poll", "0.1", "--place", place, "--recipe", "ddd", "--once"]
-        arguments = ["watch", str(room.inbox), "--store", str(room.store), "--originals", str(room.out), *folders, *now]
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([arguments, steps, after]) + "\n")
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=300)
-        self._process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def starter() -> Iterator[Starter]:
-    found = Starter()
-    yield found
-    found.close()
+def run(room: Newsroom, place: str, *, steps: int = 0, after: float = 0.0) -> int:
+    """Run a watcher to its end, or kill it some seconds after a number of steps; return its exit code."""
+    folders = [part for name in FOLDERS[1:] for part in (f"--{name}", str(getattr(room, name)))]
+    now = ["--settle", "0", "--patience", "0", "--poll", "0.1", "--place", place, "--recipe", "ddd", "--once"]
+    arguments = ["watch", str(room.inbox), "--store", str(room.store), "--originals", str(room.out), *folders, *now]
+    process = forked(forking.run, arguments, steps, after)
+    process.join(300)
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def fill(room: Newsroom, kills: int) -> None:
@@ -97,13 +75,13 @@ def _timeless(path: str, content: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict[str, tuple[dict[str, Any], int]]:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, Any], int]]:
     """Return the results of runs without kills and their numbers of steps, by placement."""
     found = {}
     for place in ("move", "link") if LONG else ("move",):
         room = Newsroom(tmp_path_factory.mktemp("whole"))
         fill(room, KILLS)
-        assert starter.run(room, place) == 0, Path(f"{room.inbox}.log").read_text()
+        assert run(room, place) == 0, Path(f"{room.inbox}.log").read_text()
         found[place] = outcome(room), int(Path(f"{room.inbox}.steps").read_text())
     return found
 
@@ -112,7 +90,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict
     "destination", ["move", "link", "move to another disk"] if LONG else ["move", "move to another disk"]
 )
 def test_a_watcher_killed_at_any_moment_loses_nothing(
-    destination: str, tmp_path: Path, starter: Starter, expected: dict[str, tuple[dict[str, Any], int]]
+    destination: str, tmp_path: Path, expected: dict[str, tuple[dict[str, Any], int]]
 ) -> None:
     place = destination.split()[0]
     expected_outcome, steps = expected[place]
@@ -126,9 +104,9 @@ def test_a_watcher_killed_at_any_moment_loses_nothing(
             # itself, the others a little later at any point.
             last = chosen.randint(1, max(4 * steps // (5 * kills), 1))
             after = chosen.choice([0.0, chosen.uniform(1e-6, 0.004)])
-            code = starter.run(room, place, steps=last, after=after)
+            code = run(room, place, steps=last, after=after)
             assert code in (-signal.SIGKILL, -signal.SIGALRM), (code, number, last, after, seed)
-        code = starter.run(room, place)
+        code = run(room, place)
         assert code == 0, Path(f"{room.inbox}.log").read_text()[-3000:]
         found = outcome(room)
         for name, expected_part in expected_outcome.items():

@@ -36,16 +36,15 @@ def filled(room: Newsroom) -> None:
     room.deliver("bad.json", '{"id": "cut')
 
 
-def stored(room: Newsroom, most: int = 1000) -> tuple[StoreReader, StoredFlow]:
-    reader = StoreReader(room.store)
-    return reader, StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
+def placed(room: Newsroom, max_bytes: int = 10**6) -> PlacedItems:
+    return PlacedItems(str(room.out), str(room.duplicates), "auto", max_bytes)
 
 
 def test_a_stored_flow_has_all_verdicts_and_texts(room: Newsroom) -> None:
     filled(room)
     room.run_once()
-    reader, found = stored(room)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 1000)
         flow = found.flow
         verdicts = room.verdicts()
         assert flow.ids.to_pylist() == list(verdicts)
@@ -78,8 +77,8 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
     with contextlib.closing(sqlite3.connect(room.store)) as connection:
         connection.execute("UPDATE tally SET value = 1000 WHERE name = 'forgotten'")
         connection.commit()
-    reader, found = stored(room)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 1000)
         place = {name: at for at, name in enumerate(found.flow.ids.to_pylist())}
         everything = list(range(len(found.flow)))
         assert set(found.texts(everything)) == set(everything)
@@ -87,13 +86,11 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
-        changed_flow = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
-        left = set(everything) - set(changed_flow.texts(everything))
+        left = set(everything) - set(StoredFlow(reader, placed(room), "", 1000).texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
         # The limit of bytes is kept.
-        small = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10), "", 1000)
-        assert small.texts(everything) == {}
+        assert StoredFlow(reader, placed(room, 10), "", 1000).texts(everything) == {}
 
 
 def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
@@ -101,11 +98,14 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("b.txt", edited(text_of(1)))
     room.run_once()
     with StoreReader(room.store) as reader:
-        origin = {row.id: row.origin for row in reader.latest_documents(9)}
-    folder = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-    assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is not None
-    assert folder.find("other", origin["b.txt"], is_duplicate=True) is None
-    assert folder.find("b.txt", "no origin of a file", is_duplicate=True) is None
+        (origin,) = (row.origin for row in reader.latest_documents(9) if row.id == "b.txt")
+
+    def find(name: str = "b.txt", origin: str = origin) -> Any:
+        return placed(room).find(name, origin, is_duplicate=True)
+
+    assert find() is not None
+    assert find("other") is None
+    assert find(origin="no origin of a file") is None
     text = room.duplicates / "b.txt"
     for kind in ("none", "link", "pipe"):
         text.unlink(missing_ok=True)
@@ -113,20 +113,19 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
             text.symlink_to("/etc/hostname")
         elif kind == "pipe":
             os.mkfifo(text)
-        changed_flow = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
-        assert changed_flow.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+        assert find() is None
     text.unlink()
     text.write_text("x")
     (room.duplicates / "b.txt.neardup.json").write_text("[" * 100_000)
-    assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is None
+    assert find() is None
 
 
 def test_the_latest_items_include_the_earlier_originals_they_repeat(room: Newsroom) -> None:
     for number, text in enumerate([text_of(1), text_of(2), text_of(3), edited(text_of(1)), text_of(1)]):
         room.deliver(f"{number}.txt", text)
     room.run_once()
-    reader, found = stored(room, 2)
-    with reader:
+    with StoreReader(room.store) as reader:
+        found = StoredFlow(reader, placed(room), "", 2)
         flow = found.flow
         assert flow.ids.to_pylist() == ["0.txt", "3.txt", "4.txt"]
         assert flow.earlier_count == 1

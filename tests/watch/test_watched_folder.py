@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
 from sentences import says
 
-from neardup.watch import watcher as watching
 from neardup.watch.inbox import Inbox
 from neardup.watch.log import event_sentence
 
@@ -84,8 +82,8 @@ def test_items_of_a_feed_are_placed_separately(room: Newsroom) -> None:
         "a~2": ("original", None),
         "rss/feed.xml#4": ("original", None),
     }
-    repeated = {name: room.events("repeated_id")[0][name] for name in ("id", "judged_as", "file")}
-    assert repeated == {"id": "a", "judged_as": "a~2", "file": "rss/feed.xml"}
+    repeated = room.events("repeated_id")[0]
+    assert (repeated["id"], repeated["judged_as"], repeated["file"]) == ("a", "a~2", "rss/feed.xml")
     originals = [json.loads(line) for line in (room.out / "rss/feed.xml.jsonl").read_text().splitlines()]
     assert [(item["id"], item["text"]) for item in originals] == [
         ("a", text_of(2)),
@@ -93,9 +91,7 @@ def test_items_of_a_feed_are_placed_separately(room: Newsroom) -> None:
         ("rss/feed.xml#4", text_of(4)),
     ]
     assert f"<description>{text_of(2)}</description>" in originals[0]["raw"]
-    assert [json.loads(line)["id"] for line in (room.duplicates / "rss/feed.xml.jsonl").read_text().splitlines()] == [
-        "b"
-    ]
+    assert json.loads((room.duplicates / "rss/feed.xml.jsonl").read_text())["id"] == "b"
     evidence = json.loads((room.duplicates / "rss/feed.xml.jsonl.neardup.jsonl").read_text())
     assert (evidence["item"], evidence["of"], evidence["file"]) == (2, "one.txt", "rss/feed.xml")
     assert (room.done / "rss/feed.xml").read_text() == feed
@@ -226,22 +222,21 @@ def test_an_item_has_its_stated_time(room: Newsroom) -> None:
     assert room.verdicts() == {"a": ("original", None), "b": ("exact", "a"), "c": ("original", None)}
 
 
-def test_a_growing_file_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_growing_file_is_waited_for(room: Newsroom) -> None:
     now = 0.0
-    monkeypatch.setattr(watching, "Inbox", partial(Inbox, clock=lambda: now))
-    with room.watching(settle=0.4) as watcher:
-        path = room.inbox / "slow.txt"
-        for piece in range(3):
-            with path.open("a") as file:
-                file.write(text_of(piece, 20) + " ")
-            room.wait_for_scan(watcher)
-            now += 0.3
-            room.wait_for_scan(watcher)
-            assert path.exists()
-        now += 0.3
-        room.wait_until(lambda: (room.out / "slow.txt").exists())
-    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(3)).split()
-    assert len(rows_of(room.store)) == 1
+    inbox = Inbox(str(room.inbox), 0.4, clock=lambda: now)
+    for piece in range(3):
+        with (room.inbox / "slow.txt").open("a") as file:
+            file.write(text_of(piece, 20))
+        for _ in range(2):
+            inbox.scan()
+            assert inbox.next_settled() is None
+            now += 0.15
+    now += 0.15
+    found = inbox.next_settled()
+    assert found is not None
+    assert (found.path, found.stamp.size) == ("slow.txt", len("".join(text_of(piece, 20) for piece in range(3))))
+    assert inbox.next_settled() is None
 
 
 def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:

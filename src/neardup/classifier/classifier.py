@@ -82,15 +82,13 @@ class Machine(NamedTuple):
     K is the dot product (linear) or exp(-gamma |u - z|**2) (RBF). Source: ICGICT 2014, 3.2.3 and formula (12).
     """
 
-    #: float64[r]: replaces an unknown measure: its median in training.
-    fill: Floats
+    fill: Floats  #: float64[r]: replaces an unknown measure: its median in training
     #: float64[r]: mean and standard deviation of each measure in training.
     center: Floats
     scale: Floats
     #: Gamma of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
     gamma: float
-    #: float64[s, r]: standardized support vectors; for the linear kernel a single row, the weights w.
-    support: Floats
+    support: Floats  #: float64[s, r]: standardized support vectors; for the linear kernel a single row, the weights w
     #: float64[s]: alpha_s t_s of each support vector; 1 for the row of weights.
     dual: Floats
     intercept: float
@@ -126,12 +124,9 @@ class Machine(NamedTuple):
 class WorkingPoint(NamedTuple):
     """A cut of g, with its precision and recall on the training pairs, each scored out of fold."""
 
-    #: A candidate is a near-duplicate if g(x) >= cut.
-    cut: float
-    #: The share of near-duplicates among the pairs at or above the cut; 1 if there are none.
-    precision: float
-    #: The share of near-duplicates at or above the cut; 1 if there are none.
-    recall: float
+    cut: float  #: a candidate is a near-duplicate if g(x) >= cut
+    precision: float  #: the share of near-duplicates among the pairs at or above the cut; 1 if there are none
+    recall: float  #: the share of near-duplicates at or above the cut; 1 if there are none
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -418,7 +413,6 @@ def unpack_classifier(data: bytes, name: str) -> Classifier:
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
-    """Return the entries of a file whose digest is right."""
     if len(data) < _DIGEST_LENGTH or _digest(data[:-_DIGEST_LENGTH]) != data[-_DIGEST_LENGTH:]:
         raise InputError(
             f"{name} is not a classifier file, or it is truncated or changed; give a file that neardup train wrote"

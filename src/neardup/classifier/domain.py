@@ -37,10 +37,8 @@ class DomainCounts(NamedTuple):
     """Counts of the pairs that a classifier judged."""
 
     candidates: int = 0
-    #: Candidates outside its domain.
-    outside: int = 0
-    #: Candidates that pass its cut.
-    passed: int = 0
+    outside: int = 0  #: candidates outside its domain
+    passed: int = 0  #: candidates that pass its cut
 
     @classmethod
     def from_search(cls, search: Mapping[str, Any]) -> DomainCounts:
@@ -69,18 +67,12 @@ class Domain(NamedTuple):
     A range (float64[4]) holds the minimum, the 1st and 99th percentile, and the maximum.
     """
 
-    #: float64[r, 4]: a range for each measure; NaN if it was always unknown.
-    measure_ranges: Floats
-    #: float64[r]: the share of pairs for which each measure was unknown.
-    unknown_shares: Floats
-    #: The range of text lengths in characters.
-    length_range: Floats
-    #: The range of the candidate rule's measure.
-    similarity_range: Floats
-    #: Scripts of the texts, such as LATIN, sorted.
-    scripts: tuple[str, ...]
-    #: The share of the training pairs that pass with the cut at 0.
-    pass_share: float
+    measure_ranges: Floats  #: float64[r, 4]: a range for each measure; NaN if it was always unknown
+    unknown_shares: Floats  #: float64[r]: the share of pairs for which each measure was unknown
+    length_range: Floats  #: the range of text lengths in characters
+    similarity_range: Floats  #: the range of the candidate rule's measure
+    scripts: tuple[str, ...]  #: scripts of the texts, such as LATIN, sorted
+    pass_share: float  #: the share of the training pairs that pass with the cut at 0
 
     @classmethod
     def from_training(cls, x: Floats, texts: Sequence[str], similarity: Floats, passed: Bools) -> Domain:

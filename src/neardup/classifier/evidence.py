@@ -25,10 +25,8 @@ _MIN_LISTED_AMOUNT = 0.005
 class Contribution(NamedTuple):
     """The contribution of one measure to a score."""
 
-    #: Its name in the classifier's vector.
-    measure: str
-    #: Its value for the pair; None if it is unknown, and the training median is used instead.
-    value: float | None
+    measure: str  #: its name in the classifier's vector
+    value: float | None  #: its value for the pair; None if it is unknown, and the training median is used instead
     #: The score minus the score with this measure at its training mean: above 0 speaks for near-duplicates.
     amount: float
 
@@ -40,10 +38,8 @@ class Contribution(NamedTuple):
 class Evidence(NamedTuple):
     """The reasons for a classifier's verdict on one pair."""
 
-    #: The discriminant g(x); None for equal texts, which are near-duplicates without a decision.
-    score: float | None
-    #: The probability that a pair with this score is a near-duplicate; 1 for equal texts.
-    probability: float
+    score: float | None  #: the discriminant g(x); None for equal texts, which are near-duplicates without a decision
+    probability: float  #: the probability that a pair with this score is a near-duplicate; 1 for equal texts
     #: The contributions of all measures, the strongest first; empty for equal texts.
     contributions: tuple[Contribution, ...] = ()
     #: The score with all measures at their training means. With a linear kernel, start and contributions add up to the

@@ -41,12 +41,10 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 class FeatureRows(NamedTuple):
     """Features of n documents, one row each: row d is features[offsets[d]:offsets[d + 1]]."""
 
-    #: int64[n + 1]: the start of each row.
-    offsets: Integers
+    offsets: Integers  #: int64[n + 1]: the start of each row
     #: uint64[m]: distinct and ascending in each row; token rows keep the order and repetitions of the text instead.
     features: Words
-    #: int64[m]: at least 1; empty for sets.
-    weights: Integers
+    weights: Integers  #: int64[m]: at least 1; empty for sets
     #: int64[n]: sum of a row's weights, and sum of their squares, or -1 if it is 2**61 or more; of a set, its size.
     sums: Integers
     squares: Integers
@@ -116,14 +114,10 @@ _DIGEST = "cfcd6e832af9c80c"
 class Facts(NamedTuple):
     """Facts of texts, one row of distinct ascending hashes per text."""
 
-    #: Values of numbers.
-    numbers: FeatureRows
-    #: Names in lower case.
-    names: FeatureRows
-    #: The place of each fact: a hash of the words before and after it.
-    places: FeatureRows
-    #: Each fact with its place.
-    facts: FeatureRows
+    numbers: FeatureRows  #: values of numbers
+    names: FeatureRows  #: names in lower case
+    places: FeatureRows  #: the place of each fact: a hash of the words before and after it
+    facts: FeatureRows  #: each fact with its place
 
 
 @cache

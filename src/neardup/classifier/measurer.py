@@ -39,10 +39,8 @@ class PreparedDocuments(NamedTuple):
     #: By name: the features of a component, ``tokens``, ``numbers``, ``names``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, FeatureRows]
     texts: Sequence[str]
-    #: int64[n]: microseconds since 1970, or ``NO_TIME``.
-    times: Integers | None
-    #: float64[n, width]: rows of length 1.
-    embeddings: Floats | None
+    times: Integers | None  #: int64[n]: microseconds since 1970, or ``NO_TIME``
+    embeddings: Floats | None  #: float64[n, width]: rows of length 1
 
 
 PairFunction = Callable[[PreparedDocuments, Integers, Integers], Floats]
@@ -74,7 +72,6 @@ def exact_similarity(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
 
 
 def _token_counts(documents: PreparedDocuments, left: Integers, right: Integers) -> tuple[Integers, Integers]:
-    """Return the number of tokens of the shorter and of the longer text of each pair."""
     sizes = documents.rows["tokens"].sums
     return np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
 
@@ -113,10 +110,8 @@ def _edit(documents: PreparedDocuments, left: Integers, right: Integers) -> Floa
 
 
 def _fact_counts(documents: PreparedDocuments, left: Integers, right: Integers) -> tuple[Integers, Integers]:
-    """Return the number of places of facts that both texts have, and the number of these with the same fact.
-
-    A text may have a place several times with different facts, so the first count limits the second.
-    """
+    """Return the number of places of facts in both texts, and of these with the same fact."""
+    # A text may have a place several times with different facts.
     places = documents.rows["places"].pair_counts(left, right)[:, 0]
     facts = documents.rows["facts"].pair_counts(left, right)[:, 0]
     return places, np.minimum(facts, places)
@@ -265,7 +260,6 @@ class Measurer:
         return {name: rows for extract in self._extractors for name, rows in extract(array).items()}
 
     def _row_extractors(self) -> Iterator[RowExtractor]:
-        """Yield the extractors of all rows that the vector compares."""
         for source in dict.fromkeys(self._sources.values()):
             extractor = Extractor(source.recipe, self._statistics.get(source.df_features))
             yield partial(_feature_rows, source.row_name, extractor)
@@ -279,10 +273,7 @@ class Measurer:
             yield lambda texts: {"tokens": _rows(tokenizer(texts))}
 
     def _grouped_components(self) -> dict[tuple[str, bool, bool], list[tuple[int, VectorComponent]]]:
-        """Return the components that compare features, with their columns, by what gives their o, a and b.
-
-        That is a name of rows, whether their weights count, and whether the smaller weights are summed.
-        """
+        """Return components and their columns by rows, whether weights count, and whether the smaller are summed."""
         groups: dict[tuple[str, bool, bool], list[tuple[int, VectorComponent]]] = {}
         for column, component in enumerate(self.vector.components):
             if component.row_name:

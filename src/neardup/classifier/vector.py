@@ -30,12 +30,9 @@ class CountMeasure(NamedTuple):
     of the training pairs, so each of these measures is bounded by 1.
     """
 
-    #: In the symbols of ``neardup.recipe.measures``.
-    formula: str
-    #: What it shows beyond a ratio.
-    meaning: str
-    #: ``value(o, a, b)`` on integer arrays.
-    value: Callable[[Any, Any, Any], Any]
+    formula: str  #: in the symbols of ``neardup.recipe.measures``
+    meaning: str  #: what it shows beyond a ratio
+    value: Callable[[Any, Any, Any], Any]  #: ``value(o, a, b)`` on integer arrays
 
 
 class PairMeasure(NamedTuple):
@@ -54,8 +51,7 @@ class VectorFeatures(NamedTuple):
     """A kind of features that exists in similarity vectors only, not in recipes."""
 
     meaning: str
-    #: The number after the name if it is left out; 0 for a kind without a number.
-    default: int = 0
+    default: int = 0  #: the number after the name if it is left out; 0 for a kind without a number
 
 
 #: The number of shared, or of changed, features for which a count measure is 1/2.
@@ -144,12 +140,9 @@ VECTORS: dict[str, str] = {
 class VectorComponent(NamedTuple):
     """One component of a similarity vector: a measure and what it compares."""
 
-    #: A name of ``FEATURE_MEASURES`` or of ``PAIR_MEASURES``.
-    name: str
-    #: The compared features, of a recipe or of ``VECTOR_FEATURES``; empty for a pair measure.
-    features: str = ""
-    #: ``tf``, ``idf`` or ``tfidf``; empty for sets.
-    weights: str = ""
+    name: str  #: a name of ``FEATURE_MEASURES`` or of ``PAIR_MEASURES``
+    features: str = ""  #: the compared features, of a recipe or of ``VECTOR_FEATURES``; empty for a pair measure
+    weights: str = ""  #: ``tf``, ``idf`` or ``tfidf``; empty for sets
 
     @classmethod
     def parse(cls, text: str) -> VectorComponent:
@@ -349,10 +342,8 @@ TITLE_NAMES = ("title", "headline", "heading", "subject")
 class Records:
     """Documents whose pairs a classifier measures."""
 
-    #: The compared texts; of pages, their extracted content.
-    texts: Sequence[str]
-    #: None for a document without a title, or if no measure compares titles.
-    titles: Sequence[str | None] | None = None
+    texts: Sequence[str]  #: the compared texts; of pages, their extracted content
+    titles: Sequence[str | None] | None = None  #: None for a document without a title, or if no measure compares titles
     #: int64[n]: microseconds since 1970, or ``NO_TIME``; None if no measure compares times.
     times: Integers | None = None
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
+from neardup.cli import screen
 from neardup.cli.command import LABELS, option, refuse_ignored, with_options
 from neardup.cli.label import PageOptions, check_store, link_printer
 from neardup.cli.options import (
@@ -20,18 +21,6 @@ from neardup.cli.options import (
     RecipeOptions,
     RunOptions,
     TimeColumn,
-)
-from neardup.cli.screen import (
-    add_row,
-    check_outputs,
-    ending_check,
-    format_figure,
-    make_table,
-    print_json,
-    print_message,
-    printable_line,
-    reading_progress,
-    typed_command,
 )
 from neardup.pages.numbers import format_count
 
@@ -52,7 +41,9 @@ def _print_audit(result: Audit) -> None:
 
     console = Console(highlight=False)
     judged = result.same + result.different
-    console.print(Text(f"{printable_line(result.point)}; candidate rule: {printable_line(result.candidate_rule)}"))
+    console.print(
+        Text(f"{screen.printable_line(result.point)}; candidate rule: {screen.printable_line(result.candidate_rule)}")
+    )
     pairs = format_count(result.candidates, "candidate pair")
     console.print(
         f"{format_count(result.documents, 'document')}, {pairs} of distinct texts, "
@@ -70,20 +61,20 @@ def _print_audit(result: Audit) -> None:
     console.print()
     console.print(_strata_table(result))
     for note in result.notes():
-        console.print(Text(printable_line(note)))
+        console.print(Text(screen.printable_line(note)))
 
 
 def _points_table(result: Audit) -> Table:
-    table = make_table("returned at", "pairs", "precision", "recall among candidates")
+    table = screen.make_table("returned at", "pairs", "precision", "recall among candidates")
     for point in result.points:
         cells = [_threshold(result, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
-        add_row(table, cells, bold=point.is_working_point)
+        screen.add_row(table, cells, bold=point.is_working_point)
     return table
 
 
 def _strata_table(result: Audit) -> Table:
-    names = dict.fromkeys(printable_line(result.stratum_scale(stratum).name) for stratum in result.strata)
-    table = make_table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
+    names = dict.fromkeys(screen.printable_line(result.stratum_scale(stratum).name) for stratum in result.strata)
+    table = screen.make_table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
     for stratum in result.strata:
         counts = [f"{count:,}" for count in (stratum.pairs, stratum.drawn, stratum.judged, stratum.same)]
         share = _figure(stratum.share) if stratum.judged else ""
@@ -93,7 +84,7 @@ def _strata_table(result: Audit) -> Table:
             *counts,
             share,
         ]
-        add_row(table, cells)
+        screen.add_row(table, cells)
     return table
 
 
@@ -103,7 +94,7 @@ def _threshold(result: Audit, point: ThresholdPoint) -> str:
 
 
 def _figure(figure: Figure) -> str:
-    return format_figure(figure, none="unknown")
+    return screen.format_figure(figure, none="unknown")
 
 
 _SAMPLE = "The sample"
@@ -170,11 +161,13 @@ def audit(
         refuse_ignored(("label_column", "positive", "ignore_unknown"), "is for labels; name them with --labels FILE")
     if report is None:
         refuse_ignored(("report_pairs",), "is for a report; name one with --report FILE.html")
-    check_outputs(
+    screen.check_outputs(
         [*inputs, *(name for name in (labels, store, classifier_options.classifier) if name is not None)],
         {"--sample-to": sample_to, "--quarantine": read_options.quarantine, "--report": report},
         force=force,
-        checks={"--sample-to": ending_check("a sample is labelled as a table", ".csv", ".tsv", ".jsonl", ".ndjson")},
+        checks={
+            "--sample-to": screen.ending_check("a sample is labelled as a table", ".csv", ".tsv", ".jsonl", ".ndjson")
+        },
     )
 
     from neardup.documents import write_table
@@ -191,7 +184,7 @@ def audit(
     name = None if labeller is None else labeller_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
-        with reading_progress(corpus, recipe) as progress:
+        with screen.reading_progress(corpus, recipe) as progress:
             drawn_sample = draw_sample(
                 corpus,
                 classifier=classifier,
@@ -215,21 +208,21 @@ def audit(
         result = drawn_sample.audit(judgements)
         if report is not None:
             examples = select_examples(drawn_sample, judgements, MAX_EXAMPLES if report_pairs is None else report_pairs)
-            replace(result, examples=examples).write(report, force=force, command=typed_command())
+            replace(result, examples=examples).write(report, force=force, command=screen.typed_command())
     if as_json:
-        print_json(result.to_dict())
+        screen.print_json(result.to_dict())
     else:
         _print_audit(result)
     _print_next_step(result, sample_to)
     if report is not None:
-        print_message(f"written: {report}")
+        screen.print_message(f"written: {report}")
 
 
 def _print_next_step(result: Audit, sample_to: str | None) -> None:
     if sample_to is not None:
-        print_message(f"written: {sample_to}; fill in its column label and give it with --labels {sample_to}")
+        screen.print_message(f"written: {sample_to}; fill in its column label and give it with --labels {sample_to}")
     elif not result.same + result.different:
-        print_message("judge the drawn pairs with --store audit.db, or in a table with --sample-to audit.csv")
+        screen.print_message("judge the drawn pairs with --store audit.db, or in a table with --sample-to audit.csv")
 
 
 def _serve(drawn_sample: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
@@ -240,14 +233,14 @@ def _serve(drawn_sample: Sample, store: LabelStore, labeller: str | None, *, por
 
     index = LabelIndex(store, drawn_sample.reader)
     for note in index.check():
-        print_message(note)
+        screen.print_message(note)
     queue = SampleQueue(drawn_sample, index)
     if not queue.open_pairs:
-        print_message(
+        screen.print_message(
             f"{store.path} has a label for each of the {len(drawn_sample.pairs):,} drawn pairs: none is left to judge"
         )
         return
     session = Session(index, queue, labeller=labeller)
     print_link = link_printer("judge the sample")
     serve(session, port=port, open_browser=open_browser, announce_first_link=print_link, announce_link=print_link)
-    print_message(f"{format_count(session.label_count, 'label')} given, written to {store.path}")
+    screen.print_message(f"{format_count(session.label_count, 'label')} given, written to {store.path}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neardup.cli import screen
 from neardup.cli.command import CLASSIFIER, LABELS, option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
     FOR_CLASSIFIERS,
@@ -21,18 +22,6 @@ from neardup.cli.options import (
     TimeColumn,
     TitleColumn,
     resolve_content,
-)
-from neardup.cli.screen import (
-    add_row,
-    check_outputs,
-    format_figure,
-    make_table,
-    print_json,
-    print_message,
-    printable_line,
-    reading_progress,
-    typed_command,
-    written_files,
 )
 from neardup.errors import RecipeError
 from neardup.pages.numbers import format_count
@@ -128,7 +117,7 @@ def compare(
         raise RecipeError(f"--latex and {'--json' if as_json else '--all'} print different things: leave out one")
     if not classifiers:
         refuse_ignored(("title_column", "time_column"), FOR_CLASSIFIERS)
-    check_outputs(
+    screen.check_outputs(
         [*inputs, *([labels] if labels is not None else []), *(classifiers or [])],
         {"-o": output, "--report": report},
         force=force,
@@ -142,7 +131,7 @@ def compare(
     column = None if clusters is None else OrderColumn(clusters, "--clusters")
     with (
         read_options.open(inputs, order_column=column) as corpus,
-        reading_progress(corpus, *loaded_recipes, kernels=_KERNELS) as progress,
+        screen.reading_progress(corpus, *loaded_recipes, kernels=_KERNELS) as progress,
     ):
         comparison = compare_recipes(
             corpus,
@@ -158,19 +147,19 @@ def compare(
             **run_options.limits,
         )
     for warning in comparison.warnings:
-        print_message(warning)
-    with written_files() as written:
+        screen.print_message(warning)
+    with screen.written_files() as written:
         for name in [*(output or ()), *([report] if report is not None else ())]:
-            comparison.write(name, force=force, command=typed_command())
+            comparison.write(name, force=force, command=screen.typed_command())
             written.append(name)
     if as_json:
-        print_json(comparison.to_dict())
+        screen.print_json(comparison.to_dict())
     elif latex:
         typer.echo(comparison.to_latex())
     else:
         _print_comparison(comparison, all_thresholds=all_thresholds)
     for name in written:
-        print_message(f"written: {name}")
+        screen.print_message(f"written: {name}")
 
 
 def _load_recipes(listed: str | None, content: str | None) -> list[Recipe]:
@@ -203,12 +192,12 @@ def _print_comparison(comparison: Comparison, *, all_thresholds: bool) -> None:
     for scored in comparison.recipes:
         for row in scored.rows if all_thresholds else _usual_rows(scored):
             best = row is scored.best
-            cells = [printable_line(scored.name), _threshold(scored, row, wide=wide)]
+            cells = [screen.printable_line(scored.name), _threshold(scored, row, wide=wide)]
             figures = [row.f1, row.precision, row.recall, *([] if comparison.complete else [row.accuracy])]
-            cells += [format_figure(figure, " " if wide else "\n") for figure in figures]
+            cells += [screen.format_figure(figure, " " if wide else "\n") for figure in figures]
             cells += _counts(row, comparison, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
-            add_row(table, cells, bold=best and scored.name == comparison.best)
+            screen.add_row(table, cells, bold=best and scored.name == comparison.best)
     duplicates = format_count(comparison.duplicates, "labelled duplicate")
     different = (
         "all other pairs are different" if comparison.complete else f"{comparison.others:,} labelled as different"
@@ -218,7 +207,7 @@ def _print_comparison(comparison: Comparison, *, all_thresholds: bool) -> None:
     )
     console.print(table)
     for sentence in lead_sentences(comparison.to_dict()):
-        console.print(Text(printable_line(sentence)))
+        console.print(Text(screen.printable_line(sentence)))
 
 
 def _usual_rows(scored: SystemScores) -> list[ThresholdScores]:
@@ -234,7 +223,7 @@ def _table(comparison: Comparison, *, wide: bool) -> Table:
         names += ["correct/\nreturned"]
     # With accuracy, 80 columns have room for only one space between figures.
     padding = {} if comparison.complete or wide else {"padding": 0}
-    table = make_table("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc", **padding)
+    table = screen.make_table("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc", **padding)
     table.columns[0].min_width = 9
     return table
 

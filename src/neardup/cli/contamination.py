@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neardup.cli import screen
 from neardup.cli.command import option, output_option, with_options
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads
-from neardup.cli.screen import (
-    EXIT_CODE,
-    check_outputs,
-    print_json,
-    print_message,
-    print_rejected_records,
-    print_summary,
-    reading_progress,
-    typed_command,
-    written_files,
-)
 from neardup.errors import InputError
 from neardup.pages.numbers import format_count, format_size
 
@@ -86,7 +76,7 @@ def contamination(
     """
     columns = [] if test_column is None else [name.strip() for name in test_column.split(",")]
     outputs = {"-o": output, "--items": items, "--clean": clean, "--quarantine": read_options.quarantine}
-    check_outputs([*inputs, *test], outputs | {"--report": report}, force=force)
+    screen.check_outputs([*inputs, *test], outputs | {"--report": report}, force=force)
 
     from neardup.contamination.contamination import SPANS, check_contamination
     from neardup.documents import open_corpus, open_writer, write_table
@@ -101,7 +91,7 @@ def contamination(
             # The columns of the test set have options of their own.
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
-        with written_files(), reading_progress(train, kernels=["contamination.find_grams"]) as progress:
+        with screen.written_files(), screen.reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(
                 train,
@@ -121,17 +111,17 @@ def contamination(
             if report is not None:
                 from neardup.contamination.page import write_page
 
-                write_page(result, report, force=force, fail_over=fail_over, typed=typed_command())
-        print_rejected_records(tests)
+                write_page(result, report, force=force, fail_over=fail_over, typed=screen.typed_command())
+        screen.print_rejected_records(tests)
     failed = fail_over is not None and result.share > fail_over
     if failed:
-        EXIT_CODE.set(_EXIT_CONTAMINATED)
+        screen.EXIT_CODE.set(_EXIT_CONTAMINATED)
     if as_json:
-        print_json(result.summary | {"fail_over": fail_over, "failed": failed})
+        screen.print_json(result.summary | {"fail_over": fail_over, "failed": failed})
     _print_contamination(result, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
         limit = f"{100 * (fail_over or 0):g}%"
-        print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
+        screen.print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
 
 
 def _print_contamination(result: Contamination, places: dict[str, str | None]) -> None:
@@ -151,4 +141,4 @@ def _print_contamination(result: Contamination, places: dict[str, str | None]) -
     heading = (
         f"{format_count(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
     )
-    print_summary(heading, rows)
+    screen.print_summary(heading, rows)

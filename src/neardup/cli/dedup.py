@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neardup.cli import screen
 from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
     Against,
@@ -26,19 +27,6 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     find_index,
-)
-from neardup.cli.screen import (
-    check_outputs,
-    describe_cut,
-    describe_lsh,
-    print_json,
-    print_message,
-    print_rows,
-    print_summary,
-    reading_progress,
-    stage_names,
-    write_json,
-    written_files,
 )
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
@@ -80,7 +68,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
             from neardup.spark.engine import run_on_spark
 
             with (
-                reading_progress(corpus, recipe, kernels=None) as progress,
+                screen.reading_progress(corpus, recipe, kernels=None) as progress,
                 run_on_spark(
                     corpus,
                     recipe,
@@ -95,9 +83,9 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
             return
         from neardup.pipeline.pipeline import run
 
-        stages = stage_names(recipe, margin=margin is not None, write=write)
+        stages = screen.stage_names(recipe, margin=margin is not None, write=write)
         kernels = () if index is None else ("prefixes.match_ranks", "prefixes.find_partners")
-        with reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress:
+        with screen.reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress:
             if index is not None:
                 # Pairs beyond the threshold may be of any document.
                 everything = margin is not None
@@ -209,7 +197,7 @@ def dedup(
     engine = options.spark_engine(recipe, options.threads)
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": options.quarantine, "--summary": summary}
     outputs = ({} if dry_run else tables) | {"--report": report_options.report}
-    check_outputs([*inputs, *(against or ())], outputs, force=force)
+    screen.check_outputs([*inputs, *(against or ())], outputs, force=force)
 
     with ExitStack() as stack:
         writer: IndexWriter | None = None
@@ -245,7 +233,7 @@ def dedup(
         )
         if writer is not None:
             writer.add(corpus, keep=result.kept_rows, threads=options.threads, progress=progress)
-        with written_files() as written:
+        with screen.written_files() as written:
             if not dry_run:
                 prefix = annotate_prefix if annotate else None
                 _write(result, output or "", prefix, duplicates, summary, written, force=force, progress=progress)
@@ -255,7 +243,7 @@ def dedup(
             # Last of all, so that a killed run can be repeated.
             _commit(writer, index)
     if as_json:
-        print_json(result.summary)
+        screen.print_json(result.summary)
     names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
     places = ({} if dry_run else {"kept": output}) | names
     _print_summary(result.summary, recipe, places, options.memory)
@@ -276,7 +264,7 @@ def _commit(writer: IndexWriter | None, index: DiskIndex | None) -> None:
     writer.commit()
     total = writer.manifest.documents
     added = format_count(total - len(index), "document")
-    print_message(f"{added} added to {index.path}, which now has {format_count(total, 'document')}")
+    screen.print_message(f"{added} added to {index.path}, which now has {format_count(total, 'document')}")
 
 
 def _write(
@@ -319,7 +307,7 @@ def _write(
             written.append(output)
         written.append(duplicates)
     if summary is not None:
-        write_json(result.summary, summary)
+        screen.write_json(result.summary, summary)
         written.append(summary)
 
 
@@ -364,7 +352,7 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         "saved": f"{format_size(summary['bytes_saved'])} of {format_size(summary['text_bytes'])} of text",
         "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
         "little text": _describe_undecidable(summary["undecidable"], values),
-        "search": describe_lsh(summary["search"]),
+        "search": screen.describe_lsh(summary["search"]),
         "classifier": _describe_classifier(summary),
         "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
@@ -379,7 +367,7 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
     heading = (
         f"{format_count(summary['documents'], 'document')}: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     )
-    print_summary(heading, rows)
+    screen.print_summary(heading, rows)
 
 
 def _describe_classifier(summary: Mapping[str, Any]) -> str:
@@ -387,7 +375,9 @@ def _describe_classifier(summary: Mapping[str, Any]) -> str:
     if "classifier" not in summary:
         return ""
     details = summary["classifier"]
-    cut = describe_cut(*(details[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
+    cut = screen.describe_cut(
+        *(details[name] for name in ("fingerprint", "cut", "training_precision", "training_recall"))
+    )
     outside = ""
     if details["outside"] is not None and details["candidates"]:
         outside = f", {details['outside'] / details['candidates']:.0%} are unlike its training"
@@ -402,7 +392,7 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
     from neardup.classifier.domain import DomainCounts
 
     if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
-        print_message(f"{complaint}; its training figures do not hold here")
+        screen.print_message(f"{complaint}; its training figures do not hold here")
 
 
 @with_options
@@ -434,7 +424,7 @@ def pairs(
     index = find_index(against)
     recipe = options.resolve(classifier, index).changed(keep="first")
     engine = options.spark_engine(recipe, options.threads)
-    check_outputs([*inputs, *(against or ())], {"-o": file, "--quarantine": options.quarantine}, force=force)
+    screen.check_outputs([*inputs, *(against or ())], {"-o": file, "--quarantine": options.quarantine}, force=force)
 
     from neardup.documents import open_writer
 
@@ -445,15 +435,15 @@ def pairs(
                     for table in result.pairs.chunks():
                         writer.write(table)
         if to_stdout:
-            with written_files(file):
-                print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
+            with screen.written_files(file):
+                screen.print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
     documents = format_count(result.summary["documents"], "document")
     if against:
         documents += f", and with {result.summary['reference']['documents']:,} of the reference"
-    print_message(f"{format_count(len(result.pairs), 'pair')} among {documents}{place}")
-    if lsh := describe_lsh(result.summary["search"]):
-        print_message(lsh)
+    screen.print_message(f"{format_count(len(result.pairs), 'pair')} among {documents}{place}")
+    if lsh := screen.describe_lsh(result.summary["search"]):
+        screen.print_message(lsh)
     if classifier is not None:
-        print_message(f"classifier {_describe_classifier(result.summary)}")
+        screen.print_message(f"classifier {_describe_classifier(result.summary)}")
     _warn_if_outside_domain(classifier, result.summary)

@@ -6,19 +6,9 @@ from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
+from neardup.cli import screen
 from neardup.cli.command import argument, refuse_ignored, with_options
 from neardup.cli.options import CorpusClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn
-from neardup.cli.screen import (
-    add_row,
-    announce_compilation,
-    describe_cut,
-    make_table,
-    print_corpus_notes,
-    print_json,
-    printable,
-    printable_line,
-    progress_bar,
-)
 from neardup.errors import InputError, UnknownDocument
 from neardup.pages.numbers import format_count
 
@@ -61,18 +51,18 @@ def explain(
     from neardup.pipeline.resolved_features import needs_kernels
 
     with read_options.open(inputs, write=False) as corpus:
-        print_corpus_notes(corpus, recipe)
+        screen.print_corpus_notes(corpus, recipe)
         needs_columns = classifier is not None and classifier.needs_columns
         found = _find_documents(corpus, (left, right), read_all=needs_columns)
         texts, rows = [found[left].text, found[right].text], [found[left].row, found[right].row]
         if needs_kernels(recipe) or classifier is not None:
-            announce_compilation(None)
+            screen.announce_compilation(None)
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
 
     explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
     if as_json:
-        print_json({"left": left, "right": right} | explanation.as_dict())
+        screen.print_json({"left": left, "right": right} | explanation.as_dict())
     else:
         _print_explanation(explanation, left, right)
 
@@ -83,7 +73,7 @@ def _gather_statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
         return None
     from neardup.features.reading import gather_statistics
 
-    with progress_bar() as progress:
+    with screen.progress_bar() as progress:
         return gather_statistics(corpus, recipe, progress=progress)
 
 
@@ -131,9 +121,9 @@ def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
 
     console = Console(highlight=False)
     colours = console.is_terminal and not console.no_color
-    table = make_table(expand=True, padding=(0, 1))
+    table = screen.make_table(expand=True, padding=(0, 1))
     for name, size in zip((left, right), explanation.sizes, strict=True):
-        heading = f"{printable_line(name)}  ({format_count(size, 'feature')})"
+        heading = f"{screen.printable_line(name)}  ({format_count(size, 'feature')})"
         table.add_column(Text(heading, "bold"), ratio=1, overflow="fold")
     left_changes, right_changes = (
         (explanation.left_changes, explanation.right_changes) if _shows_changes(explanation) else ((), ())
@@ -149,7 +139,7 @@ def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
     facts.add_column(overflow="fold")
     for name, value in _facts(explanation, colours=colours):
         colour = ("bold green" if explanation.match else "bold red") if name == "verdict" else ""
-        facts.add_row(name, value if isinstance(value, Text) else Text(printable_line(value), colour))
+        facts.add_row(name, value if isinstance(value, Text) else Text(screen.printable_line(value), colour))
     console.print(facts)
     if explanation.learned is not None and explanation.learned.evidence.contributions:
         console.print()
@@ -158,7 +148,7 @@ def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
 
 def _contributions_table(evidence: Evidence) -> Table:
     """Return the measures of a classifier, the strongest first, below the score of an average pair."""
-    table = make_table("measure", "value", "contribution", "towards", padding=(0, 1))
+    table = screen.make_table("measure", "value", "contribution", "towards", padding=(0, 1))
     table.columns[-1].justify = "left"
     rows = [("all at their means", "", evidence.start or 0.0)]
     rows += [
@@ -166,7 +156,7 @@ def _contributions_table(evidence: Evidence) -> Table:
     ]
     for name, value, amount in rows:
         direction = ("together" if amount > 0 else "apart") if round(abs(amount), 4) else ""
-        add_row(table, (name, value, f"{amount:+.4f}", direction))
+        screen.add_row(table, (name, value, f"{amount:+.4f}", direction))
     return table
 
 
@@ -182,7 +172,7 @@ def _marked_text(text: str, segments: Sequence[Segment], changes: Sequence[Span]
     marked, ends = Text(), [change.end for change in changes]
     for segment in segments:
         if segment.shared:
-            marked.append(printable(text[segment.start : segment.end]), "green" if colours else "")
+            marked.append(screen.printable(text[segment.start : segment.end]), "green" if colours else "")
             continue
         done = segment.start
         # A text may have a hundred thousand changes: this visits only those of the segment.
@@ -191,11 +181,11 @@ def _marked_text(text: str, segments: Sequence[Segment], changes: Sequence[Span]
             if change.start >= segment.end:
                 break
             begin, end = max(change.start, done), min(change.end, segment.end)
-            marked.append(printable(text[done:begin]))
-            words = printable(text[begin:end])
+            marked.append(screen.printable(text[done:begin]))
+            words = screen.printable(text[begin:end])
             marked.append(words if colours else f"«{words}»", "bold red" if colours else "")
             done = end
-        marked.append(printable(text[done : segment.end]))
+        marked.append(screen.printable(text[done : segment.end]))
     return marked
 
 
@@ -226,7 +216,7 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
         yield "" if place else "flips", sentence
     if explanation.learned is not None:
         classifier = explanation.learned.classifier
-        yield "classifier", describe_cut(classifier.fingerprint, *classifier.working_point)
+        yield "classifier", screen.describe_cut(classifier.fingerprint, *classifier.working_point)
         if explanation.learned.outside:
             yield "outside", f"the pair is unlike those of its training: {'; '.join(explanation.learned.outside)}"
     yield "recipe", f"{recipe.name}: {_describe_recipe(recipe)}; fingerprint {recipe.fingerprint}"

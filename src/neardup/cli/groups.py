@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neardup.cli import screen
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
-from neardup.cli.screen import (
-    check_outputs,
-    print_json,
-    print_message,
-    print_summary,
-    printable_line,
-    progress_bar,
-    reading_progress,
-)
 from neardup.pages.numbers import format_count, format_size
 from neardup.recipe.named import load_recipe, names, recipe_sources
 
@@ -44,7 +36,7 @@ def build(
     Its recipe is fixed: new documents are compared by it.
     """
     recipe = recipe_options.resolve()
-    check_outputs(inputs, {"--quarantine": read_options.quarantine})
+    screen.check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import build as build_index
     from neardup.index.index import check_new_path
@@ -52,7 +44,10 @@ def build(
 
     check_recipe(recipe)
     check_new_path(output)
-    with read_options.open(inputs) as corpus, reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress:
+    with (
+        read_options.open(inputs) as corpus,
+        screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress,
+    ):
         built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
     _print_index(built_index, as_json=as_json)
 
@@ -62,7 +57,7 @@ def add(
     index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Add documents, even if they match others in the index."""
-    check_outputs(inputs, {"--quarantine": read_options.quarantine})
+    screen.check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
@@ -70,7 +65,7 @@ def add(
     with (
         open_writer(index) as writer,
         read_options.open(inputs) as corpus,
-        reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS) as progress,
+        screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS) as progress,
     ):
         writer.add(corpus, threads=threads, progress=progress)
         writer.commit()
@@ -95,7 +90,7 @@ def remove(
         writer.commit()
     unknown_count = len(unique_ids) - count
     suffix = f"; {format_count(unknown_count, 'id')} of {ids} not found" if unknown_count else ""
-    print_message(f"{format_count(count, 'document')} removed from {index}{suffix}")
+    screen.print_message(f"{format_count(count, 'document')} removed from {index}{suffix}")
     _print_index(DiskIndex(index), as_json=as_json)
 
 
@@ -114,7 +109,7 @@ def check(index: Folder) -> None:
 
     disk_index = DiskIndex(index)
     disk_index.check()
-    print_message(
+    screen.print_message(
         f"{index} is intact: {format_count(len(disk_index), 'document')}, {format_size(disk_index.info['bytes'])}"
     )
 
@@ -128,7 +123,7 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 
-    with open_writer(index) as writer, progress_bar() as progress:
+    with open_writer(index) as writer, screen.progress_bar() as progress:
         writer.compact(threads=threads, progress=progress)
         writer.commit()
     _print_index(DiskIndex(index), as_json=as_json)
@@ -137,10 +132,10 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
 def _print_index(index: DiskIndex, *, as_json: bool) -> None:
     info: dict[str, Any] = index.info
     if as_json:
-        print_json(info)
+        screen.print_json(info)
         return
     share = f", {info['bytes'] / info['text_bytes']:.0%} of its texts" if info["text_bytes"] else ""
-    print_summary(
+    screen.print_summary(
         f"{index.path}: {format_count(len(index), 'document')}",
         {
             "size": f"{format_size(info['bytes'])}{share}",
@@ -156,7 +151,7 @@ def list_recipes(as_json: Json = False) -> None:
     """List the recipes that come with neardup."""
     recipes = [load_recipe(name) for name in names()]
     if as_json:
-        print_json([recipe.values for recipe in recipes])
+        screen.print_json([recipe.values for recipe in recipes])
         return
     width = max(len(recipe.name) for recipe in recipes)
     for recipe in recipes:
@@ -179,7 +174,7 @@ def check_recipe_file(file: Annotated[str, argument("FILE", "A TOML file, or a r
     Exit with 0 if it is valid, else with 2 and the reason.
     """
     recipe = load_recipe(file)
-    typer.echo(f"{printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
+    typer.echo(f"{screen.printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
 
 
 @subcommand(recipe_group)

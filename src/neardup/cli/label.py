@@ -7,21 +7,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from neardup.cli import screen
 from neardup.cli.command import option, refuse_ignored, switch, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, Labeller, ReadOptions, RunOptions, resolve_content
-from neardup.cli.screen import (
-    add_row,
-    check_nothing,
-    check_outputs,
-    ending_check,
-    make_table,
-    print_corpus_notes,
-    print_json,
-    print_message,
-    printable_line,
-    progress_bar,
-    reading_progress,
-)
 from neardup.errors import RecipeError
 from neardup.pages.numbers import format_count
 
@@ -29,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.evaluation.agreement import Agreement
-    from neardup.labelling.exchange import ImportResult
+    from neardup.labelling.label_index import ImportResult
     from neardup.labelling.queue import Pool
     from neardup.recipe import Recipe
 
@@ -160,8 +148,8 @@ def label(
         refuse_ignored(("force",), "is for --export FILE; leave it out")
     if not table_options.agreement:
         refuse_ignored(("as_json",), "is for --agreement; leave it out")
-    checks = {"--store": check_nothing, "--export": ending_check("labels are exported as CSV", ".csv")}
-    check_outputs(inputs, {"--store": store, "--export": table_options.export}, force=force, checks=checks)
+    checks = {"--store": screen.check_nothing, "--export": screen.ending_check("labels are exported as CSV", ".csv")}
+    screen.check_outputs(inputs, {"--store": store, "--export": table_options.export}, force=force, checks=checks)
     _exchange(inputs, store, read_options, queue_options, table_options, labeller=labeller, as_json=as_json)
 
 
@@ -189,7 +177,7 @@ def _serve(
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
-        with reading_progress(corpus, candidate_rule) as progress:
+        with screen.reading_progress(corpus, candidate_rule) as progress:
             pool, reader = build_pool(
                 corpus,
                 candidate_rule,
@@ -206,8 +194,8 @@ def _serve(
                 vector, corpus, content=candidate_rule.content, threads=run_options.threads, progress=progress
             )
         for note in notes:
-            print_message(note)
-        print_message(_describe_pool(pool))
+            screen.print_message(note)
+        screen.print_message(_describe_pool(pool))
         model = stack.enter_context(
             closing(PairModel(pool, index, vector, statistics, threads=run_options.threads or default_threads()))
         )
@@ -218,11 +206,11 @@ def _serve(
             port=page_options.port,
             open_browser=not page_options.no_browser,
             announce_first_link=link_printer("label"),
-            announce_link=lambda link: print_message(f"opened; for another browser: {link}"),
+            announce_link=lambda link: screen.print_message(f"opened; for another browser: {link}"),
         )
         counts = labels.counts()
         parts = ", ".join(f"{count:,} {answer}" for answer, count in counts.items())
-        print_message(
+        screen.print_message(
             f"{format_count(session.label_count, 'label')} given; "
             f"{labels.path} now has {sum(counts.values()):,}: {parts}"
         )
@@ -240,8 +228,8 @@ def link_printer(purpose: str) -> Callable[[str], None]:
     """Return a function that prints the link of a page, and what it is for."""
 
     def print_link(link: str) -> None:
-        print_message(f"{purpose} at {link}")
-        print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
+        screen.print_message(f"{purpose} at {link}")
+        screen.print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
 
     return print_link
 
@@ -258,8 +246,7 @@ def _exchange(
 ) -> None:
     """Import labels, export them, and print how well labellers agree, in this order."""
     from neardup.evaluation.agreement import pairwise_agreements
-    from neardup.labelling.exchange import export, import_answers, read_answers
-    from neardup.labelling.label_index import LabelIndex
+    from neardup.labelling.label_index import LabelIndex, export, import_answers, read_answers
     from neardup.labels.store import LabelStore, load_labels
     from neardup.pages.documents import DocumentReader
 
@@ -273,23 +260,23 @@ def _exchange(
         check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs, write=False))
-        print_corpus_notes(corpus)
-        with progress_bar() as progress:
+        screen.print_corpus_notes(corpus)
+        with screen.progress_bar() as progress:
             reader = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
         index = LabelIndex(labels, reader)
         for note in index.check():
-            print_message(note)
+            screen.print_message(note)
         if imported is not None:
-            print_message(_describe_import(import_answers(index, imported), imported.name))
+            screen.print_message(_describe_import(import_answers(index, imported), imported.name))
         if table_options.export is not None:
             exported = export(labels, table_options.export, each=table_options.each)
             suffix = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
-            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{suffix}")
+            screen.print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{suffix}")
         if table_options.agreement:
             found = pairwise_agreements(labels.labels)
             if as_json:
-                print_json([agreement.as_dict() for agreement in found])
+                screen.print_json([agreement.as_dict() for agreement in found])
             else:
                 _print_agreements(found)
 
@@ -313,13 +300,13 @@ def _print_agreements(found: Sequence[Agreement]) -> None:
     if not any(agreement.pairs for agreement in found):
         console.print("No two labellers have judged the same pair.")
         return
-    table = make_table("labellers", "pairs", "agree", "kappa", "95%", "same", "different", "apart", "unsure")
+    table = screen.make_table("labellers", "pairs", "agree", "kappa", "95%", "same", "different", "apart", "unsure")
     table.columns[0].min_width = 12
     for agreement in found:
         both_same, first_same, second_same, both_different = agreement.table
         interval = agreement.interval
         cells = [
-            printable_line(", ".join(agreement.labellers)),
+            screen.printable_line(", ".join(agreement.labellers)),
             f"{agreement.pairs:,}",
             f"{agreement.observed:.0%}" if agreement.pairs else "none",
             "none" if agreement.kappa is None else f"{agreement.kappa:.2f}",
@@ -329,5 +316,5 @@ def _print_agreements(found: Sequence[Agreement]) -> None:
             f"{first_same + second_same:,}",
             f"{agreement.unsure:,}",
         ]
-        add_row(table, cells)
+        screen.add_row(table, cells)
     console.print(table)

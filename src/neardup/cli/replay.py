@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from neardup.cli import screen
 from neardup.cli.command import option, output_option, switch, with_options
 from neardup.cli.options import (
     CorpusClassifierOptions,
@@ -18,17 +19,6 @@ from neardup.cli.options import (
     RecipeOptions,
     ReportOptions,
     WindowOptions,
-)
-from neardup.cli.screen import (
-    announce_compilation,
-    check_nothing,
-    check_outputs,
-    print_corpus_notes,
-    print_rejected_records,
-    print_summary,
-    progress_bar,
-    typed_command,
-    written_files,
 )
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
@@ -122,7 +112,7 @@ def print_totals(
         f"{format_count(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
         f"{format_count(totals.duplicates, 'duplicate')}{share}"
     )
-    print_summary(heading, rows)
+    screen.print_summary(heading, rows)
 
 
 def _microseconds(nanoseconds: int, totals: ReplayTotals) -> str:
@@ -158,7 +148,7 @@ class ReplayReportOptions(ReportOptions):
             "output": self.report,
             "margin": margin or 0.0,
             "limits": ReportLimits(families=self.report_families, rows=self.report_rows),
-            "command": typed_command(),
+            "command": screen.typed_command(),
         }
 
 
@@ -244,26 +234,26 @@ def replay(
         "--report": report_options.report,
         "--store": window_options.store,
     }
-    checks = {"-o": _check_table, "--originals": _check_table, "--store": check_nothing}
-    check_outputs(inputs, outputs, force=force, checks=checks)
+    checks = {"-o": _check_table, "--originals": _check_table, "--store": screen.check_nothing}
+    screen.check_outputs(inputs, outputs, force=force, checks=checks)
 
     from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, open_writer
     from neardup.features.reading import ignore_progress
 
-    with ExitStack() as stack, written_files() as written:
+    with ExitStack() as stack, screen.written_files() as written:
         if classifier is not None and classifier.vector.needs_times:
             time_column = time_column or classifier.time_column
         column = OrderColumn(time_column, "--time-column") if time_column else DETECTED_TIME_COLUMN
         corpus = stack.enter_context(read_options.open(inputs, order_column=column))
-        print_corpus_notes(corpus, recipe)
-        announce_compilation(
+        screen.print_corpus_notes(corpus, recipe)
+        screen.announce_compilation(
             None,
             "window.match_and_insert",
             "window.overlaps_with_records",
             *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
         )
         printer = HourPrinter(sys.stdout, as_json=as_json)
-        progress = stack.enter_context(progress_bar()) or ignore_progress
+        progress = stack.enter_context(screen.progress_bar()) or ignore_progress
         statistics = settings.statistics(corpus, progress)
         index = stack.enter_context(settings.index(statistics))
         clock = Clock()
@@ -304,7 +294,7 @@ def replay(
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
             written.append(str(report_options.report))
-    print_rejected_records(corpus)
+    screen.print_rejected_records(corpus)
     print_totals(
         run.totals,
         timeline,

@@ -5,22 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from neardup.cli import screen
 from neardup.cli.command import LABELS, option, output_option, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
-from neardup.cli.screen import (
-    FIGURES_OF_A_CUT,
-    add_row,
-    check_local_file,
-    check_outputs,
-    format_figure,
-    make_table,
-    print_json,
-    print_message,
-    printable_line,
-    reading_progress,
-    write_json,
-    written_files,
-)
 from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
@@ -62,7 +49,7 @@ def _print_training(training: Training) -> None:
 
 
 def _figures_table(training: Training) -> Table:
-    table = make_table("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
+    table = screen.make_table("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
     for name, figures in (("classifier", training.figures), ("best threshold", training.baseline)):
         values = (figures.f1, figures.precision, figures.recall, figures.accuracy)
         table.add_row(name, *map(_figure, values))
@@ -73,7 +60,7 @@ def _figures_table(training: Training) -> Table:
 
 
 def _figure(figure: Figure) -> str:
-    return format_figure(figure, "\n")
+    return screen.format_figure(figure, "\n")
 
 
 def _describe_figures(training: Training) -> str:
@@ -81,8 +68,9 @@ def _describe_figures(training: Training) -> str:
     point, counts = training.classifier.working_point, training.summary
     return (
         f"Measured on all {counts['pairs']:,} labelled pairs, each judged by a classifier trained without it. Commands "
-        f"with --classifier print precision {point.precision:.3f} and recall {point.recall:.3f}: {FIGURES_OF_A_CUT} "
-        f"({counts['trained_on']:,}, without equal texts and pairs outside the candidate rule)."
+        f"with --classifier print precision {point.precision:.3f} and recall {point.recall:.3f}: "
+        f"{screen.FIGURES_OF_A_CUT} ({counts['trained_on']:,}, without equal texts and pairs outside the candidate "
+        "rule)."
     )
 
 
@@ -115,17 +103,17 @@ def _describe_machine(training: Training) -> str:
 
 def _weights_table(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = make_table(
+    table = screen.make_table(
         "measure", "mean contribution", "a high value counts", *(["coefficient"] if linear else []), padding=_PADDING
     )
     for weight in training.weights:
         cells = [weight.measure, f"{weight.contribution:.3f}", _DIRECTIONS[weight.direction]]
-        add_row(table, [*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else [])])
+        screen.add_row(table, [*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else [])])
     return table
 
 
 def _working_points_table(training: Training) -> Table:
-    table = make_table("precision goal", "score from", "precision", "recall", padding=_PADDING)
+    table = screen.make_table("precision goal", "score from", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.target:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -136,7 +124,7 @@ def _print_outside(console: Console, training: Training) -> None:
     from rich.text import Text
 
     if training.outside:
-        pairs = [f"{printable_line(left)} - {printable_line(right)}" for left, right in training.outside]
+        pairs = [f"{screen.printable_line(left)} - {screen.printable_line(right)}" for left, right in training.outside]
         suffix = f" and {len(pairs) - _OUTSIDE_PRINTED:,} more" if len(pairs) > _OUTSIDE_PRINTED else ""
         listed = ", ".join(pairs[:_OUTSIDE_PRINTED])
         console.print()
@@ -165,7 +153,7 @@ def _print_misjudged(console: Console, training: Training) -> None:
 
 def _describe_misjudged(pair: MisjudgedPair) -> tuple[str, str]:
     """Return a pair with its label and score, and the measures that misled the classifier."""
-    ids = f"{printable_line(pair.id1)} - {printable_line(pair.id2)}"
+    ids = f"{screen.printable_line(pair.id1)} - {screen.printable_line(pair.id2)}"
     label = f"{ids}: labelled {'a duplicate' if pair.duplicate else 'different'}"
     if pair.score is None or pair.probability is None:
         return f"{label}, but the texts are equal", ""
@@ -245,7 +233,7 @@ def train(
     Without -o only the figures are printed; nothing is saved.
     """
     outputs = {"-o": output, "--summary": summary, "--quarantine": read_options.quarantine}
-    check_outputs([*inputs, labels], outputs, force=force, checks={"-o": check_local_file})
+    screen.check_outputs([*inputs, labels], outputs, force=force, checks={"-o": screen.check_local_file})
 
     from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
     from neardup.training.fit import KERNELS, load_sklearn
@@ -257,7 +245,7 @@ def train(
     rule = parse_candidate_rule(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
     with read_options.open(inputs) as corpus:
         kernels = ["pairs.count_overlaps", "pairs.discriminant"]
-        with reading_progress(corpus, rule, kernels=kernels) as progress:
+        with screen.reading_progress(corpus, rule, kernels=kernels) as progress:
             training = train_corpus(
                 corpus,
                 labels,
@@ -274,19 +262,19 @@ def train(
                 progress=progress,
             )
     for warning in training.warnings:
-        print_message(warning)
-    with written_files() as written:
+        screen.print_message(warning)
+    with screen.written_files() as written:
         if output is not None:
             training.classifier.save(output, force=force)
             written.append(output)
         if summary is not None:
-            write_json(training.summary, summary)
+            screen.write_json(training.summary, summary)
             written.append(summary)
     if as_json:
-        print_json(training.summary)
+        screen.print_json(training.summary)
     else:
         _print_training(training)
     for name in written:
-        print_message(f"written: {name}")
+        screen.print_message(f"written: {name}")
     if output is None:
-        print_message("no classifier was written: give -o FILE, such as -o classifier.neardup")
+        screen.print_message("no classifier was written: give -o FILE, such as -o classifier.neardup")

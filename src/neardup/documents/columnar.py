@@ -19,11 +19,10 @@ import pyarrow.parquet as pq
 
 from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
-    DAMAGED_COMPRESSION,
-    UNREADABLE_GROUP,
     Chunk,
     RawRecord,
     ReadOptions,
+    Reason,
     RecordFault,
     as_bytes,
     ids_from,
@@ -108,7 +107,7 @@ class ColumnarSource:
 
     def _unreadable_chunk(self, number: int, group: Group, first: int, error: BaseException) -> Chunk:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
-        faults = [RecordFault(0, UNREADABLE_GROUP, group.rows, detail=detail)]
+        faults = [RecordFault(0, Reason.UNREADABLE_GROUP, group.rows, detail=detail)]
         empty = np.zeros(0, np.int64)
         nothing = pa.array([], pa.large_binary())
         return Chunk(group.rows, nothing, positions=empty, faults=faults, bytes_read=group.size)
@@ -289,7 +288,7 @@ def columnar_source(
         else:
             path, detail = decompress(file, codec, spool)
             opened = pa.OSFile(path)
-    damage = RecordFault(0, DAMAGED_COMPRESSION, 0, detail=detail) if detail else None
+    damage = RecordFault(0, Reason.DAMAGED_COMPRESSION, 0, detail=detail) if detail else None
     try:
         if kind == "parquet":
             return ColumnarSource(

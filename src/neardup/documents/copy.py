@@ -42,7 +42,18 @@ def copy_kept(
     lines = _verbatim_sources([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
-    return _copy_tables(masked, output, text, progress, added, threads)
+    schema = kept_schema(masked, text)
+    output_schema = pa.schema([*schema, *([] if added is None else added.schema)], schema.metadata)
+    with Writer(output, output_schema, text, _codec([source for source, _ in masked]), threads) as writer:
+        for source, mask in masked:
+            for table in read_ahead(source.tables(mask, schema)):
+                if added is not None:
+                    rows = added.slice(writer.rows, table.num_rows)
+                    for name in rows.column_names:
+                        table = table.append_column(rows.schema.field(name), rows[name])
+                writer.write(table)
+                progress(table.num_rows)
+    return writer.rows
 
 
 def declared_schema(sources: Sequence[Source], text: str) -> pa.Schema:
@@ -110,28 +121,6 @@ def _with_fields(lines: bytes, added: pa.Table) -> bytes:
     return b"".join(parts)
 
 
-def _copy_tables(
-    masked: Sequence[MaskedSource],
-    output: str,
-    text: str,
-    progress: Callable[[int], object],
-    added: pa.Table | None,
-    threads: int,
-) -> int:
-    schema = kept_schema(masked, text)
-    output_schema = pa.schema([*schema, *([] if added is None else added.schema)], schema.metadata)
-    with Writer(output, output_schema, text, _codec([source for source, _ in masked]), threads) as writer:
-        for source, mask in masked:
-            for table in read_ahead(source.tables(mask, schema)):
-                if added is not None:
-                    rows = added.slice(writer.rows, table.num_rows)
-                    for name in rows.column_names:
-                        table = table.append_column(rows.schema.field(name), rows[name])
-                writer.write(table)
-                progress(table.num_rows)
-    return writer.rows
-
-
 def _codec(sources: Sequence[Source]) -> str:
     """Return the compression of the first Parquet input."""
     for source in sources:
@@ -143,7 +132,7 @@ def _codec(sources: Sequence[Source]) -> str:
     return "zstd"
 
 
-def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
+def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
     """Return the paths below an output folder, each with its input.
 
     Raises ``OutputError`` if the folder cannot hold an output for each input.
@@ -179,7 +168,7 @@ def _copy_files(
     added: pa.Table | None,
     threads: int,
 ) -> int:
-    positions_by_id([source for source, _ in masked], output)
+    output_places([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = 0

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, positions_by_id
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -34,12 +34,11 @@ from neardup.documents.inputs import (
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
-    DAMAGED_COMPRESSION,
     TORN,
-    UNREADABLE_FILE,
     Batch,
     Names,
     ReadOptions,
+    Reason,
     RecordFault,
     Source,
     as_bytes,
@@ -120,7 +119,7 @@ def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, spa
     except UnreadableFile as error:
         if is_only_input:
             raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
-        reason = DAMAGED_COMPRESSION if "ompressed" in str(error) else UNREADABLE_FILE
+        reason = Reason.DAMAGED_COMPRESSION if "ompressed" in str(error) else Reason.UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
         return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
 
@@ -404,7 +403,7 @@ class Corpus:
     def check_folder(self, output: str) -> None:
         """Check, before the work, that an output folder can hold an output for each input."""
         if is_folder_name(output):
-            positions_by_id(self.sources, output)
+            output_places(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
@@ -631,11 +630,7 @@ def _make_spool() -> PartialOutput:
 
 
 def corpus_of(
-    data: Any,
-    *,
-    text_column: TextColumn = None,
-    id_column: str | None = None,
-    order_column: str | None = None,
+    data: Any, *, text_column: TextColumn = None, id_column: str | None = None, order_column: str | None = None
 ) -> Corpus:
     """Return data in memory as a corpus: texts, or columns in any form that `tables.table_of` accepts.
 

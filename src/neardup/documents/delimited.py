@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 
 from neardup.documents.inputs import Codec, InputFile, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, ReadOptions, join_texts, one_array
+from neardup.documents.records import ReadOptions, Reason, join_texts, one_array
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -154,11 +154,11 @@ class DelimitedDialect:
         while True:
             match = self._field.match(line, position)
             if match is None:
-                raise RecordError(WRONG_FIELDS)
+                raise RecordError(Reason.WRONG_FIELDS)
             if match["plain"] is not None:
                 fields.append(match["plain"])
             elif match["closed"] is None:
-                raise RecordError(OPEN_QUOTE)
+                raise RecordError(Reason.OPEN_QUOTE)
             else:
                 fields.append(match["quoted"].replace('""', '"') + match["rest"])
             if not match["more"]:
@@ -168,7 +168,7 @@ class DelimitedDialect:
     def _fields(self, record: str) -> dict[str, str]:
         fields = self._split(record)
         if len(fields) != len(self.names):
-            raise RecordError(WRONG_FIELDS, f"{len(fields)} fields where the header has {len(self.names)}")
+            raise RecordError(Reason.WRONG_FIELDS, f"{len(fields)} fields where the header has {len(self.names)}")
         return dict(zip(self.names, fields, strict=True))
 
     def parse_record(self, record: str, options: ReadOptions) -> Row:
@@ -176,7 +176,7 @@ class DelimitedDialect:
         fields = self._fields(record)
         key = fields[options.id] if options.id else None
         if key == "":
-            raise RecordError(NO_ID)
+            raise RecordError(Reason.NO_ID)
         text = join_texts(fields[name] for name in options.texts)
         return text, key, fields[options.order] if options.order else None
 

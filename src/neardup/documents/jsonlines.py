@@ -15,19 +15,7 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.inputs import Codec, InputFile, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import (
-    BAD_ID,
-    NO_ID,
-    NO_TEXT,
-    NOT_A_STRING,
-    NOT_AN_OBJECT,
-    NOT_JSON,
-    NOT_UTF8,
-    ReadOptions,
-    join_texts,
-    one_array,
-    unified_schema,
-)
+from neardup.documents.records import ReadOptions, Reason, join_texts, one_array, unified_schema
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -150,9 +138,9 @@ class JsonLines:
         decoded = _object_of(record, options)
         texts = [text for name in options.texts if (text := decoded.get(name)) is not None]
         if not texts:
-            raise RecordError(NO_TEXT)
+            raise RecordError(Reason.NO_TEXT)
         if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
-            raise RecordError(NOT_A_STRING)
+            raise RecordError(Reason.NOT_A_STRING)
         text = join_texts(texts)
         _refuse_surrogates(text)
         key = _id_of(decoded.get(options.id)) if options.id else None
@@ -227,7 +215,7 @@ def _object_of(record: str, options: ReadOptions) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         decoded = _parse_with_arrow(record, options, error)
     if not isinstance(decoded, dict):
-        raise RecordError(NOT_AN_OBJECT)
+        raise RecordError(Reason.NOT_AN_OBJECT)
     return decoded
 
 
@@ -238,7 +226,7 @@ def _parse_with_arrow(record: str, options: ReadOptions, fault: BaseException) -
         numbers = [] if name in options.texts else [pa.int64(), pa.float64()]
         column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
         if column is None or len(column) != 1 or line[:1] != b"{" or line[-1:] != b"}":
-            raise RecordError(NOT_JSON, one_line(fault, 100)) from None
+            raise RecordError(Reason.NOT_JSON, one_line(fault, 100)) from None
         [value] = column
         row[name] = Number(value) if isinstance(value, int | float) else value
     return row
@@ -257,14 +245,14 @@ def _refuse_surrogates(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         point = ord(text[error.start])
-        raise RecordError(NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
+        raise RecordError(Reason.NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
 
 
 def _id_of(value: Any) -> int | str:
     if value is None:
-        raise RecordError(NO_ID)
+        raise RecordError(Reason.NO_ID)
     if not isinstance(value, str):
-        raise RecordError(BAD_ID)
+        raise RecordError(Reason.BAD_ID)
     if isinstance(value, Number) and INTEGER.match(value):
         return int(value)
     _refuse_surrogates(value)

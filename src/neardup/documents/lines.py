@@ -17,15 +17,10 @@ import pyarrow as pa
 
 from neardup.documents.inputs import Codec, InputFile
 from neardup.documents.records import (
-    CUT_LINE,
-    DAMAGED_COMPRESSION,
-    NOT_JSON,
-    NOT_UTF8,
-    OPEN_QUOTE,
-    WRONG_FIELDS,
     Chunk,
     RawRecord,
     ReadOptions,
+    Reason,
     RecordFault,
     id_array,
     joined_column,
@@ -39,14 +34,14 @@ Row = tuple[str, int | str | None, int | float | str | None]
 
 
 #: The faults that a record without its end may have.
-_FAULTS_WITHOUT_END = frozenset({NOT_JSON, OPEN_QUOTE, WRONG_FIELDS})
+_FAULTS_WITHOUT_END = frozenset({Reason.NOT_JSON, Reason.OPEN_QUOTE, Reason.WRONG_FIELDS})
 
 
 def _may_be_cut(record: bytes, reason: str) -> bool:
     """Return whether a broken record may be the beginning of a good one: the last of its file, without a line feed."""
     if record.endswith(b"\n"):
         return False
-    if reason != NOT_UTF8:
+    if reason != Reason.NOT_UTF8:
         return reason in _FAULTS_WITHOUT_END
     try:
         record.decode()
@@ -144,7 +139,9 @@ class LineSource:
                 # What follows the break is unknown, so no row is counted.
                 line = block.line + block.data.count(b"\n")
                 chunk.faults.append(
-                    RecordFault(chunk.row_count, DAMAGED_COMPRESSION, 0, line, detail=block.damage, record=block.tail)
+                    RecordFault(
+                        chunk.row_count, Reason.DAMAGED_COMPRESSION, 0, line, detail=block.damage, record=block.tail
+                    )
                 )
             yield chunk
 
@@ -172,7 +169,7 @@ class LineSource:
                 positions.append(row)
             except RecordError as error:
                 line = block.line_of(row)
-                reason = CUT_LINE if _may_be_cut(record, error.reason) else error.reason
+                reason = Reason.CUT_LINE if _may_be_cut(record, error.reason) else error.reason
                 faults.append(RecordFault(row, reason, 1, line, error.detail, record))
         return Chunk(
             block.starts.size,
@@ -187,7 +184,7 @@ class LineSource:
         try:
             decoded = record.decode()
         except UnicodeDecodeError as error:
-            raise RecordError(NOT_UTF8, f"byte {error.start} of the record") from None
+            raise RecordError(Reason.NOT_UTF8, f"byte {error.start} of the record") from None
         return self.dialect.parse_record(decoded, options)
 
     def _kept_parts(self, keep: np.ndarray) -> Iterator[tuple[int, Block, np.ndarray]]:

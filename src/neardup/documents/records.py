@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
-
-Integers = npt.NDArray[np.int64]
+from neardup.kernels import Bools, Integers
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -290,22 +288,26 @@ def _hashes(strings: Any) -> np.ndarray:
     return marks[:, 0]
 
 
-NOT_JSON = "not valid JSON"
-NOT_AN_OBJECT = "not a JSON object"
-NO_TEXT = "no text"
-NOT_A_STRING = "text is not a string"
-NOT_UTF8 = "not valid UTF-8"
-NO_ID = "no id"
-BAD_ID = "id is neither a string nor a number"
-WRONG_FIELDS = "wrong number of fields"
-OPEN_QUOTE = "quote never closed"
-TOO_LONG = "longer than the largest document allowed"
-DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
-CUT_LINE = "last line is cut short"
-UNREADABLE_GROUP = "unreadable row group"
-UNREADABLE_FILE = "unreadable file"
+class Reason:
+    """Why a record is rejected."""
 
-TORN = frozenset({CUT_LINE, DAMAGED_COMPRESSION, UNREADABLE_FILE, UNREADABLE_GROUP})
+    NOT_JSON = "not valid JSON"
+    NOT_AN_OBJECT = "not a JSON object"
+    NO_TEXT = "no text"
+    NOT_A_STRING = "text is not a string"
+    NOT_UTF8 = "not valid UTF-8"
+    NO_ID = "no id"
+    BAD_ID = "id is neither a string nor a number"
+    WRONG_FIELDS = "wrong number of fields"
+    OPEN_QUOTE = "quote never closed"
+    TOO_LONG = "longer than the largest document allowed"
+    DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
+    CUT_LINE = "last line is cut short"
+    UNREADABLE_GROUP = "unreadable row group"
+    UNREADABLE_FILE = "unreadable file"
+
+
+TORN = frozenset({Reason.CUT_LINE, Reason.DAMAGED_COMPRESSION, Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP})
 """Reasons that concern a file and not one record: the rest of the file is unknown."""
 
 
@@ -473,23 +475,23 @@ def _rejection_reasons(chunk: Chunk, binary: Any, options: ReadOptions) -> dict[
     reasons: dict[int, tuple[str, str]] = {}
     if binary.null_count:
         for item in _nulls(binary):
-            reasons[item] = (NO_TEXT, "")
+            reasons[item] = (Reason.NO_TEXT, "")
     if not pa.types.is_large_string(chunk.texts.type):
         for item in invalid_utf8(binary).tolist():
             fault = invalid_utf8_offset(binary[item].as_py())
-            reasons.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
+            reasons.setdefault(item, (Reason.NOT_UTF8, f"byte {fault} of the text"))
     if options.max_document is not None:
         lengths = lengths_of(binary)
         for item in np.flatnonzero(lengths > options.max_document).tolist():
             detail = f"{lengths[item]} bytes, {options.max_document} allowed"
-            reasons.setdefault(item, (TOO_LONG, detail))
+            reasons.setdefault(item, (Reason.TOO_LONG, detail))
     if chunk.ids is not None:
         if chunk.ids.null_count:
             for item in _nulls(chunk.ids):
-                reasons.setdefault(item, (NO_ID, ""))
+                reasons.setdefault(item, (Reason.NO_ID, ""))
         if pa.types.is_large_binary(chunk.ids.type):
             for item in invalid_utf8(chunk.ids).tolist():
-                reasons.setdefault(item, (NOT_UTF8, "in the id"))
+                reasons.setdefault(item, (Reason.NOT_UTF8, "in the id"))
     return reasons
 
 
@@ -573,7 +575,7 @@ class Names:
         """The number of documents of the input, which are the first ones."""
         return len(self.rows) - self.reference_count
 
-    def of_input(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+    def of_input(self, positions: Integers | Bools) -> pa.Array:
         """Return the names at positions or under a mask, all of the input."""
         if self.ids is None:
             return pa.array(self.rows[positions])

@@ -10,15 +10,7 @@ import pyarrow as pa
 
 from neardup.documents.columnar import TARGET_BYTES, fit_table
 from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
-from neardup.documents.records import (
-    DAMAGED_COMPRESSION,
-    NOT_UTF8,
-    Chunk,
-    RawRecord,
-    ReadOptions,
-    RecordFault,
-    invalid_utf8_offset,
-)
+from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, invalid_utf8_offset
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
 from neardup.text.encoding import decode_page
@@ -82,9 +74,9 @@ def _chunk_of(files: list[InputFile], options: ReadOptions) -> Chunk:
         text = _in_utf8(file, content)
         fault = invalid_utf8_offset(text)
         if damage:
-            faults.append(RecordFault(row, DAMAGED_COMPRESSION, detail=damage, record=content))
+            faults.append(RecordFault(row, Reason.DAMAGED_COMPRESSION, detail=damage, record=content))
         elif fault >= 0:
-            faults.append(RecordFault(row, NOT_UTF8, detail=f"byte {fault}", record=content))
+            faults.append(RecordFault(row, Reason.NOT_UTF8, detail=f"byte {fault}", record=content))
         else:
             ids.append(id_of(file))
             texts.append(text)

@@ -13,11 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import assign_keepers, connect_components, select_kept
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Graph(NamedTuple):

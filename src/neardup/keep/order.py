@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, join_order
 from neardup.errors import RecipeError, option
+from neardup.kernels import Bools, Integers
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.times import TIME_FORMS, times_of
-
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 
 class Preference(NamedTuple):
@@ -127,13 +124,13 @@ def _missing_values_error(keep: str, column: str | None) -> RecipeError:
     return RecipeError(f"keep {keep!r}: no document has a usable value in {where}; keep 'first' or name another")
 
 
-def _times(values: Sequence[pa.Array]) -> tuple[Integers, Booleans]:
+def _times(values: Sequence[pa.Array]) -> tuple[Integers, Bools]:
     """Return times, and a mask of those that are readable; batches may have different types."""
     times, readable = zip(*map(times_of, values), strict=True)
     return np.concatenate(times), np.concatenate(readable)
 
 
-def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
+def _ranks(values: pa.Array) -> tuple[Integers, Bools]:
     """Return dense ranks of the values, and a mask of valid ones; texts count as numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()

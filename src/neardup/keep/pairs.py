@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.keep.keepers import Floats, Graph, Integers, build_graph, document_pair_counts
+from neardup.keep.keepers import Graph, build_graph, document_pair_counts
+from neardup.kernels import Floats, Integers
 from neardup.kernels.graph import expand_pairs
 
 #: The first capacity for pairs.

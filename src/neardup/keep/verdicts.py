@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.keep.keepers import Families, Integers, Keepers
+from neardup.keep.keepers import Families, Keepers
+from neardup.kernels import Integers
 
 
 class Drop(NamedTuple):

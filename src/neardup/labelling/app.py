@@ -83,8 +83,6 @@ def _match(value: str, valid: list[str]) -> str | None:
 
 
 class _LabellerBody(BaseModel):
-    """The body of a labeller's request."""
-
     labeller: str
 
 
@@ -95,8 +93,6 @@ class _StateBody(BaseModel):
 
 
 class _AnswerBody(_LabellerBody):
-    """An answer to a pair."""
-
     pair: tuple[str, str]
     answer: str
     seconds: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)] | None = None
@@ -161,8 +157,6 @@ def _static_file(names: Sequence[str], kind: str) -> Handler:
 
 
 def _add_actions(app: FastAPI, session: Session) -> None:
-    """Add the requests of the page."""
-
     @app.post("/api/state")
     def state(body: _StateBody) -> JSONResponse:
         name = body.labeller or session.labeller
@@ -185,8 +179,6 @@ def _add_actions(app: FastAPI, session: Session) -> None:
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Answer errors with a status and a sentence."""
-
     @app.exception_handler(NeardupError)
     def neardup_error(request: Request, error: NeardupError) -> JSONResponse:
         return _error(400, str(error))

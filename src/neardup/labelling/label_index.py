@@ -1,13 +1,30 @@
-"""The labels of a store by the positions of the documents in a corpus."""
+"""The labels of a store by the positions of the documents in a corpus, and their import and export as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.errors import StoreError
-from neardup.labels.store import IdPair, LabelStore, id_pair
+from neardup.errors import InputError, StoreError
+from neardup.files import write_file
+from neardup.labels.store import (
+    DIFFERENT,
+    SAME,
+    UNSURE,
+    IdPair,
+    Judgement,
+    LabelStore,
+    id_pair,
+    labeller_name,
+    majority_label,
+)
+from neardup.labels.table import LabelTable
 from neardup.pages.documents import DocumentReader
 
 #: The positions of two documents, the smaller first.
@@ -33,10 +50,10 @@ class LabelIndex:
         """Return the ids of two documents in the order of the store."""
         return id_pair(self.reader.id(left), self.reader.id(right))
 
-    @property
-    def version(self) -> int:
-        """A number that grows whenever the labels change."""
-        return self.store.version
+    def checksums(self, pair: IdPair) -> tuple[str, str]:
+        """Return the checksums of a pair's texts, in the order of the ids."""
+        first, second = (self.reader.text_checksum(self.reader.position(name)) for name in pair)
+        return first, second
 
     @property
     def answers(self) -> Mapping[PositionPair, Mapping[str, str]]:
@@ -100,11 +117,125 @@ class LabelIndex:
         return notes
 
     def _changed_counts(self) -> tuple[int, int]:
-        """Return the number of judged documents whose text has changed, and the number judged."""
-        checksums: dict[int, str] = {}
-        for judged in self.store.judgements():
-            for name, checksum in zip(judged.pair, judged.checksums, strict=True):
-                if checksum and self.reader.position(name) >= 0:
-                    checksums[self.reader.position(name)] = checksum
+        checksums = {
+            self.reader.position(name): checksum
+            for judged in self.store.judgements()
+            for name, checksum in zip(judged.pair, judged.checksums, strict=True)
+            if checksum and self.reader.position(name) >= 0
+        }
         self.reader.load(np.array(list(checksums), np.int64))
         return sum(self.reader.text_checksum(at) != checksum for at, checksum in checksums.items()), len(checksums)
+
+
+#: The reason of a label that came from a table.
+IMPORTED = "imported"
+
+
+class ExportResult(NamedTuple):
+    """The result of an export: rows written, pairs left out because all are unsure, and pairs left out as ties."""
+
+    rows: int
+    unsure: int
+    ties: int
+
+
+class ImportResult(NamedTuple):
+    """The result of an import, in rows of the table."""
+
+    added: int
+    already_stored: int  #: equal labels that the store already has
+    kept: int  #: pairs that the labeller has judged differently in the store, which keeps its answer
+    unknown: int  #: rows with an id that is not in the corpus
+    empty: int  #: rows without an answer
+
+
+def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> ExportResult:
+    """Write the labels of a store as CSV, sorted by ids.
+
+    With ``each``, there is a row for each pair and labeller, with time and reason; else one for each pair with the
+    majority label, 1 or 0.
+    """
+    labels = store.labels
+    undecided = [answers for answers in labels.values() if majority_label(answers) is None]
+    unsure = sum(set(answers.values()) == {UNSURE} for answers in undecided)
+    table, out = _each(store) if each else _pairs(labels), io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(table)
+    write_file(os.fspath(output), out.getvalue().encode())
+    return ExportResult(len(table) - 1, unsure, len(undecided) - unsure)
+
+
+def _pairs(labels: Any) -> list[Sequence[Any]]:
+    rows: list[Sequence[Any]] = []
+    for pair in sorted(labels):
+        label, counts = majority_label(labels[pair]), Counter(labels[pair].values())
+        if label is not None:
+            rows.append((*pair, label, counts[SAME], counts[DIFFERENT], counts[UNSURE]))
+    return [("id1", "id2", "label", SAME, DIFFERENT, UNSURE), *rows]
+
+
+def _each(store: LabelStore) -> list[Sequence[Any]]:
+    names = ("id1", "id2", "labeller", "answer", "time", "seconds", "reason", "similarity")
+    rows = [
+        (*j.pair, j.labeller, j.answer, f"{j.time:.3f}", j.seconds, j.reason, j.similarity) for j in store.judgements()
+    ]
+    return [names, *sorted(rows, key=lambda row: row[:3])]
+
+
+class Answers(NamedTuple):
+    """The answers of a table."""
+
+    name: str
+    rows: list[tuple[IdPair, str, str]]  #: the ids, the labeller and the answer of each row, repetitions included
+    empty: int  #: rows without an answer
+
+
+def read_answers(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:
+    """Read a table of answers.
+
+    The table has two ids (id1 and id2, left and right, or the first two columns), an answer (a column ``label`` or
+    ``answer``: same, different or unsure; 1, 0 or ?; or empty), and optionally a column ``labeller``; without this, the
+    answers are those of ``labeller``.
+    """
+    pairs = LabelTable.read(source).pair_rows()
+    table, column = pairs.table, pairs.labeller
+    if column is None and labeller is None:
+        raise InputError(f"{table.name} has no column labeller; name the labeller with --labeller NAME")
+    answers: dict[tuple[IdPair, str], str] = {}
+    rows = []
+    for row in range(len(table)):
+        pair, answer = _pair(table, row, pairs.ids), pairs.row_label(row).answer
+        name = labeller_name((column and table.cell(row, column)) or labeller or "")
+        if answers.setdefault((pair, name), answer) != answer:
+            raise InputError(
+                f"{table.location(row)}: {name} has two answers to {' and '.join(pair)}, {answers[pair, name]} and "
+                f"{answer}; keep one"
+            )
+        rows.append((pair, name, answer))
+    return Answers(table.name, rows, pairs.unanswered)
+
+
+def import_answers(index: LabelIndex, answers: Answers) -> ImportResult:
+    """Write answers to the store of an index; an existing answer of a labeller is not overwritten."""
+    reader, labels = index.reader, index.store.labels
+    reader.find(name for pair, _, _ in answers.rows for name in pair)
+    position_pairs = {pair: index.position_pair(pair) for pair, _, _ in answers.rows}
+    # At once: a compressed file is read from its beginning for each load.
+    reader.load(np.array([at for positions in position_pairs.values() for at in positions or ()], np.int64))
+    unknown = sum(position_pairs[pair] is None for pair, _, _ in answers.rows)
+    new, equal, kept = [], 0, 0
+    for pair, name, answer in dict.fromkeys(answers.rows):
+        if position_pairs[pair] is None:
+            continue
+        if (stored := labels.get(pair, {}).get(name)) is not None:
+            equal, kept = equal + (stored == answer), kept + (stored != answer)
+            continue
+        new.append(Judgement(pair, name, answer, IMPORTED, checksums=index.checksums(pair)))
+    index.store.record(new)
+    return ImportResult(len(new), equal, kept, unknown, answers.empty)
+
+
+def _pair(table: LabelTable, row: int, columns: tuple[str, str]) -> IdPair:
+    id1, id2 = (table.cell(row, column) for column in columns)
+    if id1 is None or id2 is None or id1 == id2:
+        raise InputError(f"{table.location(row)} does not have two ids; give two, or leave the row out")
+    return id_pair(id1, id2)

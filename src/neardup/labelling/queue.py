@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Records, Vector
@@ -61,27 +61,7 @@ class PairNote(NamedTuple):
     """A note on a pair that the page shows after the answer."""
 
     words: str
-    #: Whether the note speaks for near-duplicates; None for neither.
-    same: bool | None = None
-
-
-class LabelQueue(Protocol):
-    """The source of a session's questions."""
-
-    def next_pair(self, labeller: str) -> Question | None:
-        """Return the next question for a labeller; None if nothing is left."""
-
-    def contains(self, pair: PositionPair) -> bool:
-        """Return whether the pair is in this queue."""
-
-    def pair_notes(self, question: Question) -> list[PairNote]:
-        """Return the notes on a pair that the page shows after the answer."""
-
-    def facts(self) -> list[Fact]:
-        """Return the figures that the labels give so far."""
-
-    def remaining(self, labeller: str) -> int | None:
-        """Return the number of pairs still to judge; None if there is no fixed number."""
+    same: bool | None = None  #: whether the note speaks for near-duplicates; None for neither
 
 
 class FixedQueue:
@@ -134,30 +114,28 @@ STRATA = 10
 _CLUSTER_SIMILARITY = 0.5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Pool:
     """Pairs to choose from, in the order of the documents."""
 
     #: int64[k]: positions of the documents, left < right.
     left: Integers
     right: Integers
-    #: float64[k]: by the candidate rule's measure.
-    similarity: Floats
-    #: int64[k]: the stratum of similarity of each pair, 0 to STRATA - 1.
-    stratum: Integers
-    #: int64[k, 2]: the clusters of its documents.
-    cluster: Integers
-    #: int64[k]: a random order, from the seed.
-    rank: Integers
-    #: The candidate rule's measure, for people.
-    measure: str
-    #: The number of candidates from which the pool was drawn.
-    candidates: int
-    #: Whether the search found all candidates.
-    complete: bool
+    similarity: Floats  #: float64[k]: by the candidate rule's measure
+    stratum: Integers  #: int64[k]: the stratum of similarity of each pair, 0 to STRATA - 1
+    cluster: Integers  #: int64[k, 2]: the clusters of its documents
+    rank: Integers  #: int64[k]: a random order, from the seed
+    measure: str  #: the candidate rule's measure, for people
+    candidates: int  #: the number of candidates from which the pool was drawn
+    complete: bool  #: whether the search found all candidates
 
     def __len__(self) -> int:
         return len(self.left)
+
+    @cached_property
+    def rows(self) -> dict[PositionPair, int]:
+        """The row of each pair."""
+        return {pair: row for row, pair in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True))}
 
 
 def build_pool(
@@ -235,13 +213,12 @@ def _sample_rows(stratum: Integers, max_pairs: int, random: np.random.Generator)
     return np.concatenate(parts)
 
 
-def _texts_differ(reader: DocumentReader, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
-    """Return which pairs differ in their normalized text."""
+def _texts_differ(reader: DocumentReader, left: Integers, right: Integers) -> Bools:
     documents = np.unique(np.concatenate([left, right]))
     first: dict[str, int] = {}
     texts = [first.setdefault(normalize(reader.document(at).text), at) for at in documents.tolist()]
     first_with_text = np.array(texts, np.int64)
-    differs: npt.NDArray[np.bool_] = (
+    differs: Bools = (
         first_with_text[np.searchsorted(documents, left)] != first_with_text[np.searchsorted(documents, right)]
     )
     return differs
@@ -255,10 +232,8 @@ _BATCH_PAIRS = 500
 class DecidedPairs(NamedTuple):
     """The pairs that a majority of labellers calls same or different."""
 
-    #: The positions of the documents, in the order in which the pairs were first judged.
-    pairs: list[PositionPair]
-    #: bool[n]: whether they are near-duplicates.
-    same: npt.NDArray[np.bool_]
+    pairs: list[PositionPair]  #: the positions of the documents, in the order in which the pairs were first judged
+    same: Bools  #: bool[n]: whether they are near-duplicates
 
     @property
     def classes(self) -> tuple[int, int]:
@@ -284,7 +259,6 @@ class PairModel:
     ) -> None:
         self._pool, self._labels, self._vector = pool, labels, vector
         self._measurer = Measurer(vector, statistics, threads=threads)
-        self._index = {pair: at for at, pair in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
         self._extra_vectors: dict[PositionPair, Floats] = {}
         self._fitted_version = -1
         self._machine: Callable[[Floats], Floats] | None = None
@@ -317,16 +291,16 @@ class PairModel:
 
     def _vectors(self, pairs: list[PositionPair]) -> Floats:
         """Return the vectors of pairs; pairs outside the pool are measured once, when first needed."""
-        unmeasured = [pair for pair in pairs if pair not in self._index and pair not in self._extra_vectors]
+        unmeasured = [pair for pair in pairs if pair not in self._pool.rows and pair not in self._extra_vectors]
         if unmeasured:
             left, right = np.array(unmeasured, np.int64).T
             self._extra_vectors |= zip(unmeasured, self._measure(*self._records(left, right), left, right), strict=True)
         x = self._pool_vectors.result()
-        rows = [x[self._index[pair]] if pair in self._index else self._extra_vectors[pair] for pair in pairs]
+        rows = [x[self._pool.rows[pair]] if pair in self._pool.rows else self._extra_vectors[pair] for pair in pairs]
         return np.array(rows, np.float64).reshape(len(pairs), len(self._vector))
 
     def _fit(self) -> None:
-        version = self._labels.version
+        version = self._labels.store.version
         if version == self._fitted_version:
             return
         decided = decided_pairs(self._labels)
@@ -349,7 +323,7 @@ class PairModel:
 
     def facts(self) -> list[Fact]:
         """Return the model's last evaluation, and start a new one in the background if labels have changed."""
-        version = self._labels.version
+        version = self._labels.store.version
         with self._lock:
             evaluated_version, decided, evaluation = self._evaluation
             if evaluated_version != version and (self._task is None or self._task.done()):
@@ -430,31 +404,32 @@ class ActiveLearningQueue:
 
     def __init__(self, pool: Pool, labels: LabelIndex, model: PairModel, *, shared: float = SHARED_SHARE) -> None:
         self._pool, self._labels, self._model, self._shared = pool, labels, model, shared
-        self._index = {pair: at for at, pair in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
 
     def next_pair(self, labeller: str) -> Question | None:
         """Return the next question for a labeller; None if nothing is left."""
         answers = self._labels.answers
         judged = {pair for pair, pair_answers in answers.items() if labeller in pair_answers}
         skipped = self._labels.skipped(labeller)
-        shared_pairs = [pair for pair in answers if pair not in judged and pair in self._index and pair not in skipped]
+        shared_pairs = [
+            pair for pair in answers if pair not in judged and pair in self._pool.rows and pair not in skipped
+        ]
         if shared_pairs and int((len(judged) + 1) * self._shared) > int(len(judged) * self._shared):
             return self._question(min(shared_pairs, key=self._rank), "agreement")
         fresh = np.ones(len(self._pool), np.bool_)
         taken = [*answers, *skipped, *self._labels.open_pairs_except(labeller)]
-        fresh[[self._index[pair] for pair in taken if pair in self._index]] = False
+        fresh[[self._pool.rows[pair] for pair in taken if pair in self._pool.rows]] = False
         if fresh.any():
             return self._new_question(fresh)
         if shared_pairs:
             return self._question(min(shared_pairs, key=self._rank), "agreement")
-        skipped_pairs = [pair for pair in skipped if pair in self._index]
+        skipped_pairs = [pair for pair in skipped if pair in self._pool.rows]
         return self._question(skipped_pairs[0], "spread") if skipped_pairs else None
 
     def _rank(self, pair: PositionPair) -> int:
-        return int(self._pool.rank[self._index[pair]])
+        return int(self._pool.rank[self._pool.rows[pair]])
 
     def _question(self, pair: PositionPair, reason: str) -> Question:
-        return Question(*pair, reason, float(self._pool.similarity[self._index[pair]]))
+        return Question(*pair, reason, float(self._pool.similarity[self._pool.rows[pair]]))
 
     def _new_question(self, fresh: Bools) -> Question:
         """Return a question that no labeller has had."""
@@ -485,7 +460,6 @@ class ActiveLearningQueue:
         return self._least_recent(np.flatnonzero(fresh & (self._pool.stratum == stratum)), self._pool.rank)
 
     def _doubt_pair(self, fresh: Bools, score: Floats) -> int:
-        """Return a row near the machine's boundary."""
         rows = np.flatnonzero(fresh)
         doubtful = rows[np.argsort(np.abs(score[rows]), kind="stable")[:_DOUBTFUL_PAIRS]]
         return self._least_recent(doubtful, np.abs(score))
@@ -502,7 +476,7 @@ class ActiveLearningQueue:
 
     def _judged_rows(self) -> Integers:
         """Return the rows of the pool with labels, in the order of their first answer."""
-        return np.array([self._index[pair] for pair in self._labels.answers if pair in self._index], np.int64)
+        return np.array([self._pool.rows[pair] for pair in self._labels.answers if pair in self._pool.rows], np.int64)
 
     def _least_recent(self, rows: Integers, order: Floats | Integers) -> int:
         """Return the first row by ``order`` of those whose clusters had the fewest of the last questions."""
@@ -513,7 +487,7 @@ class ActiveLearningQueue:
 
     def contains(self, pair: PositionPair) -> bool:
         """Return whether the pair is in the pool."""
-        return pair in self._index
+        return pair in self._pool.rows
 
     def pair_notes(self, question: Question) -> list[PairNote]:
         """Return notes with the pair's similarity and the model's opinion."""
@@ -535,3 +509,7 @@ class ActiveLearningQueue:
     def remaining(self, labeller: str) -> int | None:
         """Return None: the pool has more pairs than anybody would judge."""
         return None
+
+
+#: The source of a session's questions.
+LabelQueue = FixedQueue | ActiveLearningQueue

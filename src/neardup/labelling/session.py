@@ -76,10 +76,8 @@ class Session:
             answer_line: dict[str, Any] = {"behind": True}
             if question is not None and self._labels.id_pair_at(question.left, question.right) == pair:
                 answer_line = self._answer_line(question, answer)
-                reader = self._labels.reader
-                checksums = {reader.id(at): reader.text_checksum(at) for at in question[:2]}
                 circumstances = question.reason, question.similarity, _plausible_seconds(seconds)
-                judgement = Judgement(pair, name, answer, *circumstances, (checksums[pair[0]], checksums[pair[1]]))
+                judgement = Judgement(pair, name, answer, *circumstances, self._labels.checksums(pair))
                 self._labels.store.record([judgement])
                 self._label_counts[name] += answer != SKIP
         return {"before": answer_line} | self.state(name)
@@ -103,7 +101,6 @@ class Session:
                 self.finished.set()
 
     def _facts(self, labeller: str) -> list[dict[str, str]]:
-        """Return the figures of the labels so far."""
         agreements = [a for a in pairwise_agreements(self._labels.answers) if labeller in a.labellers]
         facts = [*self._queue.facts(), *(agreement_fact(agreement, labeller) for agreement in agreements)]
         return [fact._asdict() for fact in facts]
@@ -112,7 +109,6 @@ class Session:
         return self.goal is not None and self._label_counts[labeller] >= self.goal
 
     def _current_question(self, labeller: str) -> Question | None:
-        """Return the labeller's open question, or the next one."""
         open_pair = self._labels.store.open_pair(labeller)
         positions = None if open_pair is None else self._labels.position_pair(open_pair.pair)
         if open_pair is not None and positions is not None and self._queue.contains(positions):
@@ -134,7 +130,6 @@ class Session:
         return rendered[1]
 
     def _answer_line(self, question: Question, answer: str) -> dict[str, Any]:
-        """Return the page's line about the last answer."""
         if answer == SKIP:
             return {"answer": answer, "says": [], "reason": ""}
         notes = [note._asdict() for note in self._queue.pair_notes(question)]
@@ -165,7 +160,6 @@ def agreement_fact(agreement: Agreement, labeller: str) -> Fact:
 
 
 def _plausible_seconds(seconds: float | None) -> float | None:
-    """Return the time that a labeller looked at a pair; None if it is not plausible."""
     if seconds is None or not 0 <= seconds <= _MAX_SECONDS:
         return None
     return round(float(seconds), 1)

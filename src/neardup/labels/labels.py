@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,9 @@ class Labels:
     group: Integers
     #: int64[k]: the labelled pairs as left * n + right, ascending; None if the groups label every pair.
     keys: Integers | None
-    #: bool[k]: whether each of them is a duplicate.
-    duplicate: Bools | None
-    #: Whether pairs without a label count as different.
-    complete: bool
-    #: Caveats for figures that rest on these labels.
-    warnings: tuple[str, ...]
+    duplicate: Bools | None  #: bool[k]: whether each of them is a duplicate
+    complete: bool  #: whether pairs without a label count as different
+    warnings: tuple[str, ...]  #: caveats for figures that rest on these labels
 
     def pair_labels(self, left: Integers, right: Integers) -> npt.NDArray[np.int8]:
         """Return DUPLICATE, NON_DUPLICATE or UNLABELLED for each pair of positions, left < right."""
@@ -106,6 +103,9 @@ def read_labels(
 ) -> Labels:
     """Read the labels of a corpus.
 
+    Raises ``InputError`` if the file cannot be read or a row cannot be understood, and ``RecipeError`` if all labels
+    are of one class.
+
     Parameters
     ----------
     source : path, table, or list of (id, id, label)
@@ -124,13 +124,6 @@ def read_labels(
         Whether pairs that are not listed are different; then a list of two columns holds duplicates.
     ignore_unknown : bool
         Leave out rows whose ids are not in the corpus, instead of raising an error.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a row cannot be understood.
-    RecipeError
-        If all labels are of one class.
     """
     table = LabelTable.read(source)
     if only is not None:
@@ -208,7 +201,7 @@ def _read_clusters(
         clusters[document] = cluster
     labels = cluster_labels(clusters, names, table.name)
     omissions = () if len(rows) == len(table) else (_omission_warning(table, len(table) - len(rows)),)
-    return Labels(labels.group, None, None, True, omissions + labels.warnings)
+    return replace(labels, warnings=omissions + labels.warnings)
 
 
 def _omission_warning(table: LabelTable, count: int) -> str:
@@ -272,4 +265,4 @@ def _with_class_warnings(labels: Labels, name: str, positive: float) -> Labels:
             f"Few groups: the {duplicates:,} labelled duplicates lie in {groups} groups, and only groups count as "
             "independent of each other."
         )
-    return Labels(labels.group, labels.keys, labels.duplicate, labels.complete, tuple(warnings))
+    return replace(labels, warnings=tuple(warnings))

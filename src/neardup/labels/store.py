@@ -103,10 +103,7 @@ WHERE (id1, id2, labeller) = (?, ?, ?) AND undone IS NULL AND answer <> 'skip' O
 
 
 def _open_store(path: Path) -> sqlite3.Connection:
-    """Return a connection that reads and writes; create the file if it is missing.
-
-    Raises ``StoreError`` if the file is not a label store; the file stays unchanged.
-    """
+    """Return a connection that reads and writes, of a new file if it is missing; an unfit file stays unchanged."""
     if not path.parent.is_dir():
         raise StoreError(f"{path.parent} is not a folder, so {path.name} cannot be created in it; create it first")
     is_new = not _has_tables(path)
@@ -136,10 +133,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 
 def _has_tables(path: Path) -> bool:
-    """Return whether the file is a label store; False if it is missing or empty.
-
-    Raises ``StoreError`` if it is something else.
-    """
+    """Return whether the file is a label store, False if it is missing or empty; else raise ``StoreError``."""
     try:
         with path.open("rb") as file:
             head = file.read(16)
@@ -197,18 +191,12 @@ class Judgement(NamedTuple):
 
     pair: IdPair
     labeller: str
-    #: ``same``, ``different``, ``unsure``, or ``skip`` for no answer.
-    answer: str
-    #: Why the pair was chosen.
-    reason: str = ""
-    #: The similarity by the candidate rule's measure.
-    similarity: float | None = None
-    #: How long the labeller looked at the pair.
-    seconds: float | None = None
-    #: Checksums of the two texts, in the order of the ids; empty if unknown.
-    checksums: tuple[str, str] = ("", "")
-    #: Seconds since 1970; 0 for now.
-    time: float = 0.0
+    answer: str  #: ``same``, ``different``, ``unsure``, or ``skip`` for no answer
+    reason: str = ""  #: why the pair was chosen
+    similarity: float | None = None  #: by the candidate rule's measure
+    seconds: float | None = None  #: how long the labeller looked at the pair
+    checksums: tuple[str, str] = ("", "")  #: checksums of the two texts, in the order of the ids; empty if unknown
+    time: float = 0.0  #: seconds since 1970; 0 for now
 
 
 class OpenPair(NamedTuple):
@@ -239,7 +227,6 @@ class LabelStore:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, and raise SQLite's errors as ``StoreError``."""
         with self._lock:
             try:
                 yield
@@ -295,7 +282,6 @@ class LabelStore:
         return {answer: counts[answer] for answer in ANSWERS}
 
     def _refresh(self) -> None:
-        """Read the labels again if the file has changed."""
         with self._locked():
             (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if data_version == self._data_version:
@@ -357,16 +343,11 @@ class LabelStore:
             rows = self._connection.execute("SELECT labeller, id1, id2, reason, similarity FROM asked").fetchall()
         return {name: OpenPair((id1, id2), reason, similarity) for name, id1, id2, reason, similarity in rows}
 
-    def set_open_pair(self, labeller: str, pair: OpenPair | None) -> None:
-        """Store the open pair of a labeller, with which the next session starts; None for none."""
+    def set_open_pair(self, labeller: str, pair: OpenPair) -> None:
+        """Store the open pair of a labeller, with which the next session starts."""
         with self._transaction() as connection:
-            if pair is None:
-                connection.execute("DELETE FROM asked WHERE labeller = ?", (labeller,))
-            else:
-                connection.execute(
-                    "INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?)",
-                    (labeller, *pair.pair, pair.reason, pair.similarity),
-                )
+            values = (labeller, *pair.pair, pair.reason, pair.similarity)
+            connection.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?)", values)
 
     def close(self) -> None:
         """Merge the log into the file and close it; closing twice does nothing."""

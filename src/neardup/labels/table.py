@@ -48,8 +48,7 @@ class LabelTable:
     #: Cells by column; an empty cell is None or missing.
     rows: list[dict[str, str | None]]
     lines: list[int]
-    #: What ``lines`` counts: each ``line`` of a file, or each ``row`` from 0.
-    unit: str
+    unit: str  #: what ``lines`` counts: each ``line`` of a file, or each ``row`` from 0
 
     @classmethod
     def read(cls, source: Any) -> Self:
@@ -191,10 +190,8 @@ class LabelTable:
 class RowLabel(NamedTuple):
     """The label that a row gives its pair."""
 
-    #: ``same``, ``different`` or ``unsure``.
-    answer: str
-    #: The number of the row; 1 and 0 for words, nan for ``unsure``.
-    level: float
+    answer: str  #: ``same``, ``different`` or ``unsure``
+    level: float  #: the number of the row; 1 and 0 for words, nan for ``unsure``
 
 
 class PairRows(NamedTuple):
@@ -202,12 +199,9 @@ class PairRows(NamedTuple):
 
     table: LabelTable
     ids: tuple[str, str]
-    #: The column of the labels; None where each row means ``same``.
-    column: str | None
-    #: The column of labellers, if there is one.
-    labeller: str | None
-    #: The number of further rows, whose label is empty.
-    unanswered: int
+    column: str | None  #: the column of the labels; None where each row means ``same``
+    labeller: str | None  #: the column of labellers, if there is one
+    unanswered: int  #: the number of further rows, whose label is empty
 
     def row_label(self, row: int, positive: float | None = None) -> RowLabel:
         """Return the label of a row.

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.keep.keepers import Bools, Graph, Integers, build_graph, document_pair_counts, rank_documents
+from neardup.keep.keepers import Graph, build_graph, document_pair_counts, rank_documents
+from neardup.kernels import Bools, Integers
 from neardup.pages.numbers import format_count
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe

@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, EvidenceTable
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Records, VectorComponent
 from neardup.features.embeddings import Encoder
+from neardup.kernels import Floats
 
-Floats = npt.NDArray[np.float64]
 #: Values that are trials in place of a measure's own value.
 _TRIAL_VALUES = np.arange(101) / 100
 _UNIT_RANGE = "[0, 1]"
@@ -37,8 +36,6 @@ class ClassifierResult:
 
     Attributes
     ----------
-    classifier : Classifier
-        The classifier.
     vector : float64[r]
         The similarities of the pair, nan where unknown.
     equal : bool

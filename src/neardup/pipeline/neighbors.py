@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +13,7 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, ignore_progress
+from neardup.kernels import Integers
 from neardup.pipeline.pipeline import thread_count
 from neardup.pipeline.query import (
     Table,
@@ -26,8 +26,6 @@ from neardup.pipeline.query import (
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import NearestDocuments, nearest
-
-Integers = npt.NDArray[np.int64]
 
 
 class Neighbor(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.keep.order import Preference, keep_order
+from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.result import Result, Run
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
@@ -69,13 +70,13 @@ class CorpusFeatures:
     names: Names
     store: FeatureStore
     statistics: Statistics | None
-    present: np.ndarray[Any, np.dtype[np.bool_]]
-    keep_order: np.ndarray[Any, np.dtype[np.int64]]
+    present: Bools
+    keep_order: Integers
     without_keep_value: int
-    groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    groups: Integers | None = None
 
     @property
-    def text_digests(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def text_digests(self) -> Words:
         """Digests that are equal for equal texts of one group: uint64[n, 2]."""
         digests = self.store.text_digests
         return digests if self.groups is None else digests ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
@@ -350,9 +351,7 @@ def _finder(
     return replace(finder, embeddings=embeddings, representative=representative)
 
 
-def load_texts(
-    corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int
-) -> Sequence[str]:
+def load_texts(corpus: Corpus, recipe: Recipe, rows: Integers, threads: int) -> Sequence[str]:
     """Return the compared texts of raw rows: the text column, or the main content of pages."""
     return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
@@ -360,7 +359,7 @@ def load_texts(
 def load_records(
     corpus: Corpus,
     recipe: Recipe,
-    rows: np.ndarray[Any, np.dtype[np.int64]],
+    rows: Integers,
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:

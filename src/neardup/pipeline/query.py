@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
@@ -31,8 +30,6 @@ from neardup.search.nearest import RankedDocuments, closest_documents, matching_
 from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
 from neardup.times import TIME_FORMS, microseconds_of
-
-Integers = npt.NDArray[np.int64]
 
 
 class Table:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.kernels import Integers, Words
 from neardup.kernels.characters import fold
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Features
@@ -32,12 +32,10 @@ _PIECES = re.compile(r"\s+|\S+")
 
 
 class TextGrams(NamedTuple):
-    """A text and its grams.
+    """A text as it is, and its grams.
 
     Attributes
     ----------
-    text : str
-        The original.
     units : sequence of Token
         The units of grams: tokens without removed stop words, or characters of the normal form.
     grams : sequence of Gram
@@ -218,10 +216,6 @@ def _checksum(text: str, normalizer: str) -> TextGrams:
     else:
         units = tokens(text, normalizer)
     return TextGrams(text, units, [(normal,)], [range(len(units))]) if units else TextGrams(text, [], [], [])
-
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 
 class Counts(NamedTuple):

@@ -18,10 +18,9 @@ from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
-from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
-from neardup.kernels import Bools
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock

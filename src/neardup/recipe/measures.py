@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import RecipeError, suggestion
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Integers = npt.NDArray[np.int64]
+    from neardup.kernels import Bools, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,7 +332,7 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     return np.asarray(definition.similarity(o, a, b), np.float64)
 
 
-def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
+def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> Bools:
     """Return which pairs reach a threshold, decided exactly; the other parameters are those of ``similarities``.
 
     Floating point decides pairs clearly above or below the threshold, whole numbers the rest.

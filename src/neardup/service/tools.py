@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
-
-from mcp.server import MCPServer
+from typing import TYPE_CHECKING, Any
 
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.service.client import Client
@@ -15,6 +12,9 @@ from neardup.service.worker import enter_documents
 from neardup.stream.document import Document, Verdict
 from neardup.stream.store import text_digest
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
 
 _INSTRUCTIONS = (
     "neardup remembers texts and tells you whether a new one repeats one of them, exactly or nearly. Call check before "
@@ -71,8 +71,9 @@ class Tools:
 
 def mcp_server(tools: Tools) -> MCPServer[Any]:
     """Return a server of the tools; its ``run`` speaks over stdin and stdout until stdin ends."""
+    from mcp.server import MCPServer
+
     server: MCPServer[Any] = MCPServer("neardup", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
-    calls: tuple[Callable[..., Any], ...] = (tools.check, tools.enter, tools.query, tools.explain)
-    for call in calls:
-        server.tool(name=call.__name__)(call)
+    for name in ("check", "enter", "query", "explain"):
+        server.tool(name=name)(getattr(tools, name))
     return server

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, invalid_utf8, lengths_of
+from neardup.documents.records import Reason, as_bytes, as_strings, invalid_utf8, lengths_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import largest_square_sum
@@ -64,7 +64,7 @@ FIRST_REFERENCE_ROW = 1 << 62
 #: The row of what is not a document.
 NO_ROW = -1
 #: Why a document was rejected, by the negative number that takes the place of its size.
-REJECTION_REASONS = {-1: NO_TEXT, -2: NOT_UTF8, -3: NO_ID}
+REJECTION_REASONS = {-1: Reason.NO_TEXT, -2: Reason.NOT_UTF8, -3: Reason.NO_ID}
 _NO_TEXT, _NOT_UTF8, _NO_ID = REJECTION_REASONS
 #: The columns of ``digest_batches``, before the carried ones. Rows of ``NO_ROW`` hold slices of count tables.
 DIGEST_COLUMNS = (

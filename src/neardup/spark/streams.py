@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
 from neardup.classifier.vector import TITLE_NAMES, find_measure_column
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
+from neardup.documents.records import Reason, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
 from neardup.features.extraction import Extractor
@@ -350,8 +350,8 @@ def checked_documents(batch: pa.RecordBatch) -> pa.RecordBatch:
             column, broken = pa.nulls(count, pa.large_string()), np.zeros(count, np.bool_)
         if name in ("id", "text"):
             missing = column.is_null().to_numpy(zero_copy_only=False).astype(np.bool_) & ~broken
-            reject(missing, NO_ID if name == "id" else NO_TEXT)
-            reject(broken, NOT_UTF8)
+            reject(missing, Reason.NO_ID if name == "id" else Reason.NO_TEXT)
+            reject(broken, Reason.NOT_UTF8)
         columns[name] = column if name == "id" else column.fill_null("")
     columns["time"] = pa.nulls(count, pa.int64())
     if "time" in given:

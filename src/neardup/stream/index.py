@@ -394,7 +394,6 @@ class Index:
                 raise
 
     def _remove_from_window(self, name: str) -> None:
-        """Remove a document from the window, if it is there."""
         serial = self._documents.serials.get(name)
         if serial is not None:
             self._documents.remove([serial])
@@ -629,7 +628,6 @@ class Index:
         entered: Sequence[bool],
         verdicts: Sequence[Verdict],
     ) -> list[StoredDocument]:
-        """Return the rows of documents for the store; ``first`` is the serial of the first."""
         columns = zip(documents, event_times, entered, verdicts, strict=True)
         return [
             StoredDocument(
@@ -659,7 +657,6 @@ class Index:
         return None
 
     def _restore(self, store: Store) -> None:
-        """Restore the window from the store."""
         self._next_serial = store.next_serial
         state = store.state("clock")
         if state is None:

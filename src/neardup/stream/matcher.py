@@ -71,7 +71,6 @@ class RestoredDocument(NamedTuple):
 def _make_arrivals(
     block: Block, event_times: Sequence[EventTime], serials: Integers, modes: Sequence[int] | Integers
 ) -> Arrivals:
-    """Return documents in the form that the window takes."""
     times, expiries, min_partner_expiries = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
     return Arrivals(block, times, expiries, min_partner_expiries, serials, np.array(modes, np.int8))
 
@@ -314,7 +313,6 @@ class Matcher:
         return kept, self._block(_texts([document.text for document in kept]))
 
     def _restored_event_time(self, document: RestoredDocument) -> EventTime:
-        """Return the event time of a document from before a restart."""
         place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
         segment = self._segments_before[max(place - 1, 0)][0]
         return EventTime(document.time, document.expiry, 0, 0, "", segment, 0)
@@ -353,12 +351,10 @@ class Matcher:
             self._reenter(before.ahead, EventTime(before.ahead.time, before.clock["pending_leaves"], 0, 0, "", 0, 0))
 
     def _reenter(self, ahead: AheadDocument, event_time: EventTime) -> None:
-        """Enter a document of the window anew, at another event time."""
         self.window.remove(ahead.serial)
         self._insert(ahead.block, event_time, ahead.serial)
 
     def _insert(self, block: Block, event_time: EventTime, serial: int) -> None:
-        """Insert a document into the window, whatever it matches."""
         self.window.match_and_insert(_make_arrivals(block, [event_time], np.array([serial]), [2]), searches=False)
 
     def remove(self, serial: int) -> None:

@@ -60,8 +60,7 @@ class Timeline(NamedTuple):
     ids: Any  #: their ids; None if rows serve as ids
     #: int64[m]: places of the documents in order of arrival; of equal times, the first in the corpus first.
     order: Integers
-    #: Rows of the documents without a readable time.
-    undated: Integers
+    undated: Integers  #: rows of the documents without a readable time
     titles: Any = None  #: their titles; None if not needed
 
     @property
@@ -354,7 +353,6 @@ class Replay:
             yield group
 
     def _judge(self, group: list[Item]) -> tuple[list[Verdict], float]:
-        """Judge a group; return the verdicts and the processor time per item in microseconds."""
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Processor time of this thread only, since another thread reads ahead.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()

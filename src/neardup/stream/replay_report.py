@@ -210,7 +210,6 @@ class ReplayReport:
         )
 
     def _flow(self) -> Verdicts:
-        """Return the verdicts on all arrived documents as a table."""
         timeline, verdicts = self._timeline, list(self._duplicates.values())
         names = self._reader.names.of_input(timeline.order).cast(pa.large_string())
         arrived = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
@@ -231,7 +230,6 @@ class ReplayReport:
         )
 
     def _positions(self, places: Sequence[int] | Integers) -> Integers:
-        """Return the positions in the corpus of arrived documents."""
         return self._timeline.order[np.array(places, np.int64) - self._earlier_count]
 
     def _documents(self, places: Sequence[int]) -> dict[int, ShownDocument]:
@@ -298,7 +296,6 @@ def replay_page(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapp
 
 
 def _time_chart(hours: Rows, remark: str) -> Chart:
-    """Return the chart of processor time by hour of the flow: median, and range up to p99."""
     # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
@@ -353,7 +350,6 @@ def _hour_tooltips() -> list[alt.Tooltip]:
 
 
 def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row that a chart needs."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 

@@ -143,7 +143,6 @@ def _check_place(path: Path) -> None:
 
 
 def _companion_size(path: Path, ending: str) -> int:
-    """Return the size of a file that accompanies the store, 0 if there is none."""
     try:
         return path.with_name(path.name + ending).stat().st_size
     except OSError:
@@ -273,10 +272,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing and leaves no files behind.
-
-    The last connection that may write removes the log when it closes; a read-only one would leave it.
-    """
+    """Return a connection that writes nothing; a read-only one would leave the log behind when it closes last."""
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         connection = _connect(path, "rw")
         connection.execute("PRAGMA query_only = ON")
@@ -732,7 +728,6 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
-        """Load the counters that are kept in memory."""
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")

@@ -38,8 +38,6 @@ MAX_DOCUMENTS, MAX_CHARACTERS = 4096, 1 << 22
 
 
 class _Prepared(NamedTuple):
-    """A document prepared for a classifier."""
-
     rows: dict[str, FeatureRows]
     text: str
     time: int
@@ -86,7 +84,6 @@ class _PreparedCache:
 
 
 def _row(rows: FeatureRows, i: int) -> FeatureRows:
-    """Return one of several rows."""
     begin, end = rows.offsets[i : i + 2].tolist()
     offsets = np.array([0, end - begin], np.int64)
     return FeatureRows(

@@ -14,22 +14,19 @@ import numpy as np
 from neardup.classifier.classifier import Machine, platt_probability
 from neardup.errors import NeardupError
 from neardup.kernels import Bools, Floats, Integers
-from neardup.training.figures import draw_groups
-from neardup.training.folds import Split, select_rows
+from neardup.training.folds import Split, draw_groups, select_rows
 
 
 class MachineOptions(NamedTuple):
     """Options of a support vector machine."""
 
-    #: ``linear`` or ``rbf``.
-    kernel: str
+    kernel: str  #: ``linear`` or ``rbf``
     #: The penalty C of formula (6). Raising it fits the training pairs more closely.
     c: float
     #: The RBF kernel is exp(-gamma / r |u - v|**2) with r measures; 0 for the linear kernel. Raising it shortens the
     #: reach of each training pair.
     gamma: float = 0.0
-    #: Whether both classes get the same total weight.
-    balanced: bool = False
+    balanced: bool = False  #: whether both classes get the same total weight
 
 
 def quick_scorer(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
@@ -50,10 +47,8 @@ class ScaledSplit(NamedTuple):
     #: float64[t, r], float64[u, r]: standardized measures.
     train: Floats
     test: Floats
-    #: bool[t]: labels of the training rows.
-    labels: Bools
-    #: int64[u]: the judged rows.
-    rows: Integers
+    labels: Bools  #: bool[t]: labels of the training rows
+    rows: Integers  #: int64[u]: the judged rows
 
 
 def scale_splits(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[ScaledSplit]:
@@ -194,8 +189,7 @@ class Sigmoid(NamedTuple):
     #: Negative, so that the probability rises with the score.
     a: float
     b: float
-    #: Whether higher scores mean more duplicates.
-    is_informative: bool
+    is_informative: bool  #: whether higher scores mean more duplicates
 
     def probability(self, scores: Floats) -> Floats:
         """Return the probability for each score."""
@@ -268,18 +262,12 @@ class SearchResult(NamedTuple):
     """The chosen options of a machine, and its out-of-fold scores."""
 
     options: MachineOptions
-    #: float64[n]: out-of-fold scores plus ``offset``.
-    scores: Floats
-    #: The sigmoid of these scores.
-    sigmoid: Sigmoid
-    #: Added to the scores, so that a pair is a duplicate from 0 on.
-    offset: float
-    #: The probability at score 0.
-    zero_probability: float
-    #: The number of options compared.
-    options_tried: int
-    #: The number of pairs in the coarse search.
-    coarse_pairs: int
+    scores: Floats  #: float64[n]: out-of-fold scores plus ``offset``
+    sigmoid: Sigmoid  #: of these scores
+    offset: float  #: added to the scores, so that a pair is a duplicate from 0 on
+    zero_probability: float  #: the probability at score 0
+    options_tried: int  #: the number of options compared
+    coarse_pairs: int  #: the number of pairs in the coarse search
 
 
 class _Trial(NamedTuple):
@@ -361,10 +349,7 @@ def _neighbours(options: MachineOptions) -> list[MachineOptions]:
 
 
 def _is_clearly_lower(losses: Floats, reference: Floats, groups: Integers) -> bool:
-    """Return whether losses lie below others by more than the standard error of their difference.
-
-    If they do not, the simpler machine wins (Breiman et al. 1984, 3.4.3: the one-standard-error rule).
-    """
+    """Return whether losses are lower by more than their difference's standard error (Breiman et al. 1984, 3.4.3)."""
     gains = np.bincount(np.unique(groups, return_inverse=True)[1], reference - losses)
     return bool(gains.sum() > np.sqrt((gains**2).sum()))
 

@@ -1,9 +1,12 @@
-"""Folds of labelled pairs for cross-validation without a document on both sides.
+"""Groups of labelled pairs: folds without a document on both sides, and figures with intervals over the groups.
 
 Pairs that share a document depend on each other, so a whole group of connected pairs goes into one fold. If one group
 holds more than half of all pairs, documents are assigned to folds instead: the machine that judges a pair is trained on
 pairs whose documents lie in none of the pair's folds, and pairs that straddle folds are left out of some training. If
 even that is impossible, as when one document is in nearly all pairs, folds share documents, and a warning says so.
+
+For the intervals, groups are drawn with replacement, as in ``evaluation.scores`` (Efron & Tibshirani 1993, chapter 13).
+All verdicts use the same draws, so their differences have intervals, too.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels import Bools, Integers
+from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, bootstrap_sums, make_figure, ratio
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import connect_components
 
 #: Each training part has at least this number of pairs of each class.
@@ -33,22 +37,19 @@ class Folds(NamedTuple):
     """A division of labelled pairs in which each pair is judged once."""
 
     splits: tuple[Split, ...]
-    #: The number of folds; by documents, there is a split for each pair of folds.
-    fold_count: int
+    fold_count: int  #: the number of folds; by documents, there is a split for each pair of folds
     #: The unit that is assigned to folds: ``groups`` of connected pairs or ``documents``, with no document on both
     #: sides, or ``pairs``, with some documents on both.
     unit: str
-    #: The share of all pairs in the largest group of connected pairs.
-    largest_share: float
-    #: The mean share of pairs that a machine neither trains on nor judges.
-    left_out_share: float
+    largest_share: float  #: the share of all pairs in the largest group of connected pairs
+    left_out_share: float  #: the mean share of pairs that a machine neither trains on nor judges
 
 
 def pair_groups(left: Integers, right: Integers) -> Integers:
     """Return the group of each pair: int64[n], equal for pairs connected by shared documents."""
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     left_index, right_index = np.split(index.astype(np.int64), 2)
-    root = np.arange(len(documents), dtype=np.int64)
+    root = np.arange(len(documents))
     connect_components(left_index, right_index, root)
     return root[left_index]
 
@@ -124,10 +125,7 @@ def select_rows(splits: Sequence[Split], rows: Integers, count: int) -> list[Spl
 
 
 def _document_splits(left: Integers, right: Integers, labels: Bools, count: int, seed: int) -> tuple[Split, ...]:
-    """Return a split for each pair of folds of documents, trained on pairs of the other folds.
-
-    A family of duplicates stays in one fold, unless it is too large.
-    """
+    """Return a split for each pair of folds of documents; a family of duplicates stays in one unless too large."""
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     index = index.astype(np.int64)
     left_index, right_index = np.split(index, 2)
@@ -160,3 +158,85 @@ def _trainable(splits: tuple[Split, ...], labels: Bools, decided: Bools) -> bool
         return False
     training_labels = (labels[split.train][decided[split.train]] for split in splits)
     return all(min(part.sum(), (~part).sum()) >= MIN_PER_CLASS for part in training_labels)
+
+
+class Figures(NamedTuple):
+    """Quality of verdicts, with 95% intervals, and their counts."""
+
+    precision: Figure
+    recall: Figure
+    f1: Figure
+    accuracy: Figure
+    correct: int  #: duplicates that were found
+    wrong: int  #: other pairs taken for duplicates
+    missed: int  #: duplicates not found
+    rejected: int  #: other pairs recognized as such
+
+
+class Gain(NamedTuple):
+    """The lead of one verdict over another in F1."""
+
+    difference: Figure  #: over the same draws of groups
+    beyond_chance: bool  #: whether its interval excludes 0 and the two verdicts differ in at least six groups
+
+
+class Draws(NamedTuple):
+    """Counts of v verdicts in s draws of groups."""
+
+    #: float64[s + 1, 2 v + 2]: correct and wrong pairs of each verdict, then duplicates and other pairs. The first row
+    #: holds the labelled pairs themselves, the others the draws.
+    table: Floats
+    #: int64[v, v]: the number of groups in which two verdicts differ in their correct or wrong pairs.
+    differing_groups: Integers
+
+    def figures(self, verdict: int) -> Figures:
+        """Return the figures of one verdict."""
+        correct, wrong, duplicates, others = self._columns(verdict)
+        return Figures(
+            precision=_figure(ratio(correct, correct + wrong)),
+            recall=_figure(ratio(correct, duplicates)),
+            f1=_figure(self._f1(verdict)),
+            accuracy=_figure(ratio(correct + others - wrong, duplicates + others)),
+            correct=int(correct[0]),
+            wrong=int(wrong[0]),
+            missed=int(duplicates[0] - correct[0]),
+            rejected=int(others[0] - wrong[0]),
+        )
+
+    def gain(self, verdict: int, over: int) -> Gain:
+        """Return the lead of a verdict over another."""
+        difference = _figure(self._f1(verdict) - self._f1(over))
+        low, high = difference.low, difference.high
+        excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
+        return Gain(difference, bool(excludes_zero and self.differing_groups[verdict, over] >= MIN_GROUPS))
+
+    def _columns(self, verdict: int) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.table[:, 2 * verdict], self.table[:, 2 * verdict + 1], self.table[:, -2], self.table[:, -1]
+
+    def _f1(self, verdict: int) -> Floats:
+        correct, wrong, duplicates, _ = self._columns(verdict)
+        return np.where(duplicates > 0, ratio(2 * correct, correct + wrong + duplicates), np.nan)
+
+
+def draw_groups(
+    labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0
+) -> Draws:
+    """Draw as many groups as there are, with replacement, ``count`` times, and count the verdicts on their pairs.
+
+    Each verdict (bool[n]) says which of the n pairs are duplicates; ``groups`` is int64[n].
+    """
+    names, index = np.unique(groups, return_inverse=True)
+    masks = [mask for verdict in verdicts for mask in (verdict & labels, verdict & ~labels)] + [labels, ~labels]
+    group_counts = np.stack([np.bincount(index, mask, len(names)) for mask in masks]).astype(np.int64)
+    # Groups with equal counts are interchangeable, so a draw is a number of groups of each kind.
+    kinds, members = np.unique(group_counts, axis=1, return_counts=True)
+    drawn = bootstrap_sums(kinds, members / max(len(names), 1), len(names), count, seed)
+    table = np.concatenate([group_counts.sum(axis=1)[np.newaxis], drawn])
+    by_verdict = group_counts[:-2].reshape(len(verdicts), 2, len(names))
+    differing = (by_verdict[:, np.newaxis] != by_verdict[np.newaxis]).any(axis=2).sum(axis=2)
+    return Draws(table, differing.astype(np.int64))
+
+
+def _figure(values: Floats) -> Figure:
+    """Return a figure from its value, the first one, and its values in the draws."""
+    return make_figure(float(values[0]), values[1:])

@@ -47,26 +47,16 @@ class LabelledPairs:
     #: int64[n]: the documents of each pair, as positions in ``document_ids``.
     left: Integers
     right: Integers
-    #: bool[n]: the labels.
-    is_duplicate: Bools
-    #: int64[n]: equal for pairs of documents that labelled duplicates connect.
-    family: Integers
-    #: float64[n, r]: the similarity vectors, NaN for an unknown measure.
-    x: Floats
-    #: bool[n]: whether both texts are equal, so that a machine has nothing to decide.
-    has_equal_texts: Bools
-    #: float64[n]: the candidate rule's measure; 0 without a shared feature.
-    similarity: Floats
-    #: bool[n]: whether the candidate rule finds the pair.
-    is_candidate: Bools
-    #: The compared text of each document.
-    texts: Sequence[str]
-    #: Document frequencies that the vector needs, of the whole collection.
-    statistics: dict[str, Statistics]
-    #: The number of documents in the collection.
-    documents: int
-    #: Caveats for figures based on these labels.
-    warnings: tuple[str, ...]
+    is_duplicate: Bools  #: bool[n]: the labels
+    family: Integers  #: int64[n]: equal for pairs of documents that labelled duplicates connect
+    x: Floats  #: float64[n, r]: the similarity vectors, NaN for an unknown measure
+    has_equal_texts: Bools  #: bool[n]: whether both texts are equal, so that a machine has nothing to decide
+    similarity: Floats  #: float64[n]: the candidate rule's measure; 0 without a shared feature
+    is_candidate: Bools  #: bool[n]: whether the candidate rule finds the pair
+    texts: Sequence[str]  #: the compared text of each document
+    statistics: dict[str, Statistics]  #: document frequencies that the vector needs, of the whole collection
+    documents: int  #: the number of documents in the collection
+    warnings: tuple[str, ...]  #: caveats for figures based on these labels
 
     def __len__(self) -> int:
         return len(self.is_duplicate)
@@ -149,10 +139,7 @@ def labelled_pairs(
 
 
 def _apply_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integers) -> tuple[Floats, Bools]:
-    """Return each pair's similarity by a candidate rule, and whether the rule finds it.
-
-    A text without features has no candidates.
-    """
+    """Return each pair's similarity by a candidate rule, and whether the rule finds it; empty texts have no partner."""
     block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     counts = FeatureRows.from_sizes(block.sizes, block.features).sort().pair_counts(left, right)
     counts[:, 1:] = np.maximum(counts[:, 1:], 1)

@@ -8,7 +8,7 @@ pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
-from neardup.training.figures import Draws, Figures, Gain, draw_groups
 from neardup.training.fit import (
     KERNELS,
     MachineOptions,
@@ -46,7 +45,18 @@ from neardup.training.fit import (
     out_of_fold_threshold,
     search,
 )
-from neardup.training.folds import Folds, Split, make_folds, make_group_splits, pair_groups, select_rows
+from neardup.training.folds import (
+    Draws,
+    Figures,
+    Folds,
+    Gain,
+    Split,
+    draw_groups,
+    make_folds,
+    make_group_splits,
+    pair_groups,
+    select_rows,
+)
 from neardup.training.pairs import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
 
@@ -59,8 +69,7 @@ _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 class HeldOutPredictions(NamedTuple):
     """Predictions for n pairs by machines and thresholds that were not trained on them."""
 
-    #: bool[n]: the verdicts of classifiers.
-    verdicts: Bools
+    verdicts: Bools  #: bool[n]: the verdicts of classifiers
     #: float64[n]: NaN for pairs that no machine decides.
     scores: Floats
     probabilities: Floats
@@ -68,22 +77,17 @@ class HeldOutPredictions(NamedTuple):
     contributions: Floats
     #: bool[n] for each precision: the verdicts at the cut that reached it on the training pairs.
     precision_verdicts: dict[float, Bools]
-    #: bool[n]: the verdicts of the best threshold on one measure.
-    threshold_verdicts: Bools
+    threshold_verdicts: Bools  #: bool[n]: the verdicts of the best threshold on one measure
 
 
 class FittedMachine(NamedTuple):
     """A machine trained on all decided pairs, and the predictions of machines from the outer folds."""
 
     machine: Machine
-    #: The number of support vectors.
-    support_vectors: int
-    #: The chosen options, with the out-of-fold scores of the decided pairs.
-    search: SearchResult
-    #: The outer folds of all labelled pairs.
-    folds: Folds
-    #: Predictions from the outer folds, whose machines have their own options.
-    held_out: HeldOutPredictions
+    support_vectors: int  #: the number of support vectors
+    search: SearchResult  #: the chosen options, with the out-of-fold scores of the decided pairs
+    folds: Folds  #: the outer folds of all labelled pairs
+    held_out: HeldOutPredictions  #: predictions from the outer folds, whose machines have their own options
 
 
 def fit_and_judge(
@@ -139,7 +143,6 @@ def _predict(
 
 
 def _fit_machine(x: Floats, labels: Bools, chosen: SearchResult) -> tuple[Machine, int]:
-    """Return the machine with the chosen options, and its number of support vectors."""
     estimator = fit(x, labels, chosen.options)
     machine = extract_machine(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
     return machine, int(estimator.named_steps["svm"].n_support_.sum())
@@ -153,20 +156,16 @@ class MeasureWeight(NamedTuple):
     """The importance of a measure."""
 
     measure: str
-    #: The mean absolute contribution to the score over the labelled pairs.
-    contribution: float
-    #: ``for`` if higher values speak for duplicates, ``against``, or ``both``.
-    direction: str
-    #: The coefficient of the standardized measure; None unless the kernel is linear.
-    coefficient: float | None
+    contribution: float  #: the mean absolute contribution to the score over the labelled pairs
+    direction: str  #: ``for`` if higher values speak for duplicates, ``against``, or ``both``
+    coefficient: float | None  #: the coefficient of the standardized measure; None unless the kernel is linear
 
 
 class PrecisionPoint(NamedTuple):
     """The working point for a target precision."""
 
     target: float
-    #: The lowest score with this precision out of fold; None if no cut reaches it.
-    cut: float | None
+    cut: float | None  #: the lowest score with this precision out of fold; None if no cut reaches it
     #: The figures of cuts chosen without the pairs that they judge.
     precision: Figure
     recall: Figure
@@ -181,10 +180,8 @@ class MisjudgedPair(NamedTuple):
     #: None for equal texts that are labelled as different.
     score: float | None
     probability: float | None
-    #: The contributions by measure, the strongest first.
-    contributions: dict[str, float]
-    #: The values in the same order; None if unknown.
-    measures: dict[str, float | None]
+    contributions: dict[str, float]  #: the contributions by measure, the strongest first
+    measures: dict[str, float | None]  #: the values in the same order; None if unknown
 
 
 def measure_weights(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[MeasureWeight, ...]:
@@ -243,21 +240,21 @@ class Training:
     Attributes
     ----------
     classifier : Classifier
-        The classifier, trained on all labelled candidates.
+        Trained on all labelled candidates.
     figures : Figures
-        The figures of classifiers trained the same way, on pairs held out of their training.
+        Of classifiers trained the same way, on pairs held out of their training.
     best_threshold : str
         The best threshold on one measure, over all labelled pairs.
     baseline : Figures
-        The figures of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
+        Of thresholds chosen on the same training folds, on the same pairs; without a candidate rule.
     gain : Gain
         The lead of the classifier over the threshold in F1.
     weights : tuple of MeasureWeight
-        The weights of the measures, the heaviest first.
+        The heaviest first.
     working_points : tuple of PrecisionPoint
-        The working points for precisions of 0.9, 0.95 and 0.99.
+        For precisions of 0.9, 0.95 and 0.99.
     wrong : tuple of MisjudgedPair
-        The misjudged candidates, the most confident first.
+        The most confident first.
     outside : tuple of (str, str)
         Labelled duplicates outside the candidate rule, which count as missed.
     warnings : tuple of str
@@ -292,7 +289,7 @@ def build_training(
     verdicts = [held_out.verdicts, held_out.threshold_verdicts, *held_out.precision_verdicts.values()]
     drawn = draw_groups(pairs.is_duplicate, groups, verdicts)
     threshold_text = _format_threshold(best_threshold(pairs.x, pairs.is_duplicate), names)
-    points = _working_points(drawn, classifier)
+    points = tuple(_working_points(drawn, classifier))
     weights = measure_weights(classifier.machine, names, pairs.x[pairs.is_decided])
     wrong = misjudged_pairs(pairs, names, held_out)
     outside = tuple(pairs.ids(row) for row in np.flatnonzero(pairs.is_duplicate & ~pairs.is_candidate).tolist())
@@ -351,22 +348,16 @@ def build_training(
     )
 
 
-def _working_points(drawn: Draws, classifier: Classifier) -> tuple[PrecisionPoint, ...]:
-    points: list[PrecisionPoint] = []
+def _working_points(drawn: Draws, classifier: Classifier) -> Iterator[PrecisionPoint]:
     for number, precision in enumerate(PRECISIONS, 2):
-        figures = drawn.figures(number)
-        cut, _ = find_cut(classifier.scores, classifier.labels, precision)
-        points.append(PrecisionPoint(precision, cut, figures.precision, figures.recall))
-    return tuple(points)
+        figures, (cut, _) = drawn.figures(number), find_cut(classifier.scores, classifier.labels, precision)
+        yield PrecisionPoint(precision, cut, figures.precision, figures.recall)
 
 
 def _machine_options(fitted: FittedMachine, measures: int) -> dict[str, Any]:
-    options, chosen = fitted.search.options, fitted.search
-    return {
-        "kernel": options.kernel,
-        "c": options.c,
-        "gamma": options.gamma / measures,
-        "balanced": options.balanced,
+    chosen = fitted.search
+    options = chosen.options._replace(gamma=chosen.options.gamma / measures)
+    return options._asdict() | {
         "support_vectors": fitted.support_vectors,
         "probability_at_0": chosen.zero_probability,
         "a": fitted.machine.a,
@@ -381,7 +372,6 @@ def _format_threshold(threshold: MeasureThreshold, names: tuple[str, ...]) -> st
 
 
 def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachine, requested_folds: int) -> list[str]:
-    """Return the caveats that follow from folds, candidate rule and measures."""
     folds, warnings = fitted.folds, []
     largest = f"One group of connected pairs holds {folds.largest_share:.0%} of the labelled pairs"
     if folds.unit == "documents":
@@ -430,12 +420,9 @@ _QUICK_OPTIONS = MachineOptions("linear", 0.1)
 class QuickEvaluation(NamedTuple):
     """Cross-validated figures of a few labels."""
 
-    #: The figures of a linear machine without a search.
-    learned: Figures
-    #: The figures of the best threshold on one measure.
-    threshold: Figures
-    #: The position in the vector of the measure with the best threshold.
-    measure: int
+    learned: Figures  #: the figures of a linear machine without a search
+    threshold: Figures  #: the figures of the best threshold on one measure
+    measure: int  #: the position in the vector of the measure with the best threshold
     #: Whether folds share documents, because one group holds more than half of the pairs; the figures may be too high.
     shares_documents: bool
 
@@ -448,11 +435,12 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
     labels = np.asarray(labels, np.bool_)
     if min(labels.sum(), (~labels).sum()) < MIN_LABELS:
         return None
-    shares_documents = np.unique(groups, return_counts=True)[1].max() > len(labels) / 2
-    units = np.arange(len(labels)) if shares_documents else groups
-    splits = _splits(units, labels)
+    units, splits = groups, None
+    if np.unique(groups, return_counts=True)[1].max() <= len(labels) / 2:
+        splits = _splits(groups, labels)
+    shares_documents = splits is None
     if splits is None:
-        shares_documents, units = True, np.arange(len(labels))
+        units = np.arange(len(labels))
         splits = _splits(units, labels)
     if splits is None:
         return None
@@ -462,15 +450,12 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
         learned=drawn.figures(0),
         threshold=drawn.figures(1),
         measure=best_threshold(x, labels).measure,
-        shares_documents=bool(shares_documents),
+        shares_documents=shares_documents,
     )
 
 
 def _out_of_fold_verdicts(x: Floats, labels: Bools, splits: Sequence[Split]) -> Bools:
-    """Return the verdicts of linear machines on pairs that they were not trained on.
-
-    Each cuts where F1 on its training pairs is highest, because it is not known whether one class is rarer.
-    """
+    """Return verdicts of linear machines on pairs held out, each with the cut of highest F1 on its training pairs."""
     passed = np.zeros(len(labels), np.bool_)
     for train, test in splits:
         machine = fit(x[train], labels[train], _QUICK_OPTIONS)
@@ -577,7 +562,17 @@ def train(
     fitted = fit_and_judge(
         pairs, labelled_folds, kernels=kernels, seed=seed, progress=lambda done, total: progress("train", done, total)
     )
-    classifier = _classifier(pairs, parsed, rule, label_options, fitted)
+    classifier = Classifier(
+        candidate_rule=rule,
+        vector=parsed,
+        statistics=pairs.statistics,
+        machine=fitted.machine,
+        scores=fitted.search.scores,
+        labels=pairs.is_duplicate[pairs.is_decided],
+        title_column=label_options.title_column,
+        time_column=label_options.time_column,
+        domain=_domain(pairs, fitted.machine),
+    )
     return build_training(pairs, classifier, fitted, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
@@ -600,7 +595,6 @@ def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -
 
 
 def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
-    """Check that a machine can be trained on the labels."""
     labels = pairs.is_duplicate[pairs.is_decided]
     duplicates, others = int(labels.sum()), int((~labels).sum())
     if min(duplicates, others) >= MIN_LABELS:
@@ -614,22 +608,6 @@ def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     raise RecipeError(
         f"labelled duplicates: {duplicates:,}, others: {others:,}{remark}; training needs at least {MIN_LABELS} of "
         f"each: label more pairs{wider}"
-    )
-
-
-def _classifier(
-    pairs: LabelledPairs, vector: Vector, rule: Recipe, options: LabelOptions, fitted: FittedMachine
-) -> Classifier:
-    return Classifier(
-        candidate_rule=rule,
-        vector=vector,
-        statistics=pairs.statistics,
-        machine=fitted.machine,
-        scores=fitted.search.scores,
-        labels=pairs.is_duplicate[pairs.is_decided],
-        title_column=options.title_column,
-        time_column=options.time_column,
-        domain=_domain(pairs, fitted.machine),
     )
 
 

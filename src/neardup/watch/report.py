@@ -16,7 +16,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import OutputError, RecipeError
-from neardup.keep.keepers import Integers
+from neardup.kernels import Integers
 from neardup.pages.diff import ShownDocument
 from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
