@@ -9,14 +9,11 @@ from typing import Any
 
 import browser
 import pytest
+from browser import expect
 from labelling_room import TEXTS, Room
 
 from neardup.labelling.server import LabelServer
 from neardup.labels.store import LabelStore, majority_labels
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-Page = sync_api.Page
-expect = sync_api.expect
 
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>bold</b> &lt;i&gt; "
