@@ -116,6 +116,34 @@ def test_duplicates_outside_the_rule_are_missed_and_equal_texts_need_no_classifi
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
+def test_the_default_rule_begins_at_the_labels_and_a_chosen_one_stays() -> None:
+    rules = [trained(candidate_rule=rule, folds=2).summary["candidate_rule"] for rule in (None, RULE)]
+    assert rules == ["jaccard(words:3) >= 0.11", "jaccard(words:1) >= 0.2"]
+
+
+#: Pairs of a path of 35 documents and 26 pairs of their own, of four groups, and of one document with all others.
+CONNECTED = {
+    "so documents are assigned": [(i, i + 1) for i in range(34)] + [(100 + i, 200 + i) for i in range(26)],
+    "4 folds instead of 5": [(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)],
+    "judge each other": [(0, i) for i in range(1, 30)],
+}
+
+
+@pytest.mark.parametrize("caveat", CONNECTED)
+def test_connected_and_indistinct_pairs_bring_caveats(caveat: str) -> None:
+    names = sorted({name for pair in CONNECTED[caveat] for name in pair})
+    stories = corpus_of({"id": list(map(str, names)), "text": [f"fox dog x{name}" for name in names]})
+    rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(CONNECTED[caveat])]
+    warnings = train(stories, rows, vector="jaccard(words:1)", candidate_rule=RULE, kernels=["linear"]).warnings
+    assert [caveat in warning for warning in warnings].count(True) == 1
+    assert any("so this classifier is useless" in warning for warning in warnings)
+
+
+def test_unknown_measures_bring_a_caveat() -> None:
+    (warning,) = trained(vector="jaccard(words:1), title", candidate_rule=RULE, folds=2).warnings
+    assert warning == "title is unknown for 37% of the pairs, which get its median instead."
+
+
 def measured(labels: Any = ROWS, **options: Any) -> LabelledPairs:
     return labelled_pairs(
         corpus_of(STORIES.table),
@@ -139,6 +167,16 @@ def test_training_measures_pairs_as_a_run_does(training: Training) -> None:
     assert evidence is not None
     assert np.array_equal(evidence.vectors, pairs.x[decided])
     assert np.array_equal(evidence.score, classifier.score(pairs.x[decided]))
+
+
+def test_texts_without_features_are_no_candidates() -> None:
+    corpus = corpus_of({"id": list("abcd"), "text": ["fox dog", "fox dog owl", "...", "!"]})
+    rows = [("a", "b", 1), ("a", "c", 0), ("c", "d", 1)]
+    rule = parse_candidate_rule(RULE)
+    pairs = labelled_pairs(
+        corpus, rows, Vector.parse("numbers"), rule, LabelOptions(), threads=1, progress=lambda stage, done, total: None
+    )
+    assert (pairs.is_candidate.tolist(), pairs.similarity.tolist()) == ([True, False, False], [2 / 3, 0.0, 0.0])
 
 
 def test_labels_are_read_from_files_and_stores(tmp_path: Path) -> None:
