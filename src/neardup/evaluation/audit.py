@@ -28,7 +28,7 @@ from neardup.evaluation.population import (
     resolve_votes,
 )
 from neardup.evaluation.strata import allocate, stratify, threshold_points
-from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
 from neardup.labels.table import positions_by_id
