@@ -11,18 +11,12 @@ import pyarrow.compute as pc
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
+from neardup.documents.tables import Table
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Integers
 from neardup.pipeline.pipeline import thread_count
-from neardup.pipeline.query import (
-    Table,
-    add_similar_ids,
-    check_neighbor_count,
-    counts_unit,
-    read_vectors,
-    unknown_id_message,
-)
+from neardup.pipeline.query import add_similar_ids, check_neighbor_count, counts_unit, read_vectors, unknown_id_message
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import NearestDocuments, nearest

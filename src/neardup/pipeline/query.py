@@ -15,6 +15,7 @@ from neardup.classifier.evidence import EvidenceTable
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
+from neardup.documents.tables import Table
 from neardup.errors import InputError, RecipeError, check_count, option, quoted
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import extract_features
@@ -30,21 +31,6 @@ from neardup.search.nearest import RankedDocuments, closest_documents, matching_
 from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
 from neardup.times import TIME_FORMS, microseconds_of
-
-
-class Table:
-    """Base of results that convert to Arrow and pandas tables."""
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as a table."""
-        raise NotImplementedError
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
