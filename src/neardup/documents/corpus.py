@@ -343,7 +343,6 @@ class Corpus:
             raise self._repeated_ids_error(len(repeats), example, [self._place(row) for row in rows.tolist()])
 
     def _repeated_ids_error(self, documents: int, example: Any, places: Sequence[str]) -> InputError:
-        """Return the error for documents with the id of an earlier one, such as the example at these places."""
         rows_instead = option("--ids rows", "ids='rows'" if self.inputs else "id_column=''")
         hints = [f"number the rows instead with {rows_instead}"]
         if len(set(places)) == 1:
@@ -620,7 +619,6 @@ def _read_options(
 
 
 def _make_spool() -> PartialOutput:
-    """Make a temporary folder for copies of inputs."""
     try:
         return PartialOutput.temporary_folder()
     except OSError as error:

@@ -266,7 +266,6 @@ def repeated_ids(ids: Any) -> np.ndarray:
 
 
 def _repeated_values(codes: np.ndarray) -> np.ndarray:
-    """Return the positions of values that occur more than once."""
     # Sorting values is several times faster than sorting positions, and repeats are few.
     ordered = np.sort(codes)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

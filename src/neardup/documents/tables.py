@@ -92,7 +92,6 @@ def _is_dataset(data: Any) -> bool:
 
 
 def _table_of_stream(data: Any) -> pa.Table:
-    """Return the table of a streaming dataset."""
     tables = list(data.with_format("arrow").iter(batch_size=_ROWS_AT_A_TIME))
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({TEXT: pa.array([], TEXTS)})
 

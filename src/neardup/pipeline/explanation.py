@@ -378,7 +378,6 @@ def _classifier_result(
     classifier: Classifier | None,
     records: Records | None,
 ) -> ClassifierResult:
-    """Apply the classifier of a recipe to two extracted texts."""
     from neardup.classifier.vector import Records
     from neardup.pipeline.learned_explanation import ClassifierResult
     from neardup.search.second_step import check_classifier

@@ -334,7 +334,6 @@ def _check_before_reading(
 def _first_step_matches(
     recipe: Recipe, text: str, k: int | None, name: str, features: CorpusFeatures, vectors: Vectors
 ) -> RankedDocuments:
-    """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, features.statistics)
     if not len(block.features):
         subject = f"content {recipe.content} of {name}" if recipe.content else name
