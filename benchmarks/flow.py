@@ -17,7 +17,8 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -44,10 +45,6 @@ RECIPE = "ddd"
 #: Time of the first item: 1 March 2012, 0:00 UTC.
 START = 1_330_560_000.0
 DAY = 86_400.0
-#: Aim for the window of 8,000: CPU microseconds an item, by the characters of an item (0: as it is).
-CPU_AIMS = {0: 100, 5000: 500}
-#: Aims: items a second into a store, in batches and one by one; seconds of a restart.
-BATCH_RATE, SINGLE_RATE, RESTART_S = 3000, 500, 60
 _BATCH = 1000
 
 
@@ -70,11 +67,10 @@ def warm_up(*, one_core: bool) -> None:
 
 def time_additions(index: Index, documents: Sequence[Document], at_once: int) -> list[tuple[float, float]]:
     """Return wall and CPU seconds of each call that adds `at_once` documents."""
-
-    def addition(group: Sequence[Document]) -> Callable[[], object]:
-        return (lambda: index.add(group[0])) if at_once == 1 else (lambda: index.add_many(group))
-
-    return [time_call(addition(documents[begin : begin + at_once])) for begin in range(0, len(documents), at_once)]
+    groups = [documents[begin : begin + at_once] for begin in range(0, len(documents), at_once)]
+    if at_once == 1:
+        return [time_call(partial(index.add, group[0])) for group in groups]
+    return [time_call(partial(index.add_many, group)) for group in groups]
 
 
 def joined_texts(texts: Sequence[str], size: int) -> Iterator[str]:
@@ -106,12 +102,11 @@ def joined_texts(texts: Sequence[str], size: int) -> Iterator[str]:
 def measure_window(args: argparse.Namespace) -> Row:
     news, mixes, window, items = ("G20k", "G20k", 2000, 1024) if args.small else ("R20k", "N100k", 8000, 8000)
     rows = []
-    for name, size in ((news, 0), (news, 5000), (mixes, 5000)):
+    for name, size, aim in ((news, 0, 100), (news, 5000, 500), (mixes, 5000, 500)):
         for at_once in (256, 1):
             label = f"{name}, joined" if size else name
             print_progress(f"{label}, {at_once} at once")
-            row = {"corpus": name, "label": label, "window": window, "joined_to": size, "at_once": at_once}
-            row |= {"aim": CPU_AIMS[size]}
+            row = {"corpus": name, "label": label, "window": window, "joined_to": size, "at_once": at_once, "aim": aim}
             rows.append(row | call_in_new_process(window_row, corpus(name), size, window, items, at_once))
     return {"rows": rows}
 
@@ -128,7 +123,7 @@ def window_row(file: Path, size: int, window: int, items: int, at_once: int) -> 
     extract = Extractor(index.recipe, None)
     groups = [[document.text for document in added[i : i + at_once]] for i in range(0, len(added), at_once)]
     arrays = [pa.array(group, pa.large_string()) for group in groups]
-    features = [time_call(lambda texts=texts: extract(texts))[1] for texts in arrays]  # type: ignore[misc]
+    features = [time_call(partial(extract, texts))[1] for texts in arrays]
     return {
         "items": len(added),
         "item_kb": fmean(len(document.text.encode()) for document in added) / 1000,
@@ -150,7 +145,7 @@ def measure_throughput(args: argparse.Namespace) -> Row:
     name, stored = ("G20k", (0, 5000)) if args.small else ("N1M", (0, 100_000))
     rows = []
     for before in stored:
-        for at_once, times, aim in ((_BATCH, 30, BATCH_RATE), (1, 3000, SINGLE_RATE)):
+        for at_once, times, aim in ((_BATCH, 30, 3000), (1, 3000, 500)):
             times = times // 10 if args.small else times
             print_progress(f"{before:,} documents in the store, {at_once:,} at once")
             with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
@@ -205,7 +200,7 @@ def measure_restart(args: argparse.Namespace) -> Row:
         for after in ("a clean close", "a clean close, files out of the page cache"):
             if rows:
                 evict_from_page_cache(Path(folder))
-            rows.append(store | {"after": after, "aim": RESTART_S} | call_in_new_process(restart_row, path))
+            rows.append(store | {"after": after, "aim": 60} | call_in_new_process(restart_row, path))
     return {"rows": rows}
 
 

@@ -197,13 +197,4 @@ def test_long_and_many_changes_are_cut_and_counted() -> None:
     assert "14 more changes are not shown" in text_of(markup)
     assert "the same text in the first 16,000 characters" in text_of(change_html("a " * 20_000, "a " * 20_000 + "b"))
     assert len(change_html("a" * 50_000, "b" * 50_000)) < 3_000
-
-
-def test_texts_without_a_change_say_so() -> None:
-    for left, right, note in (
-        ("a rose", "a rose", "the same text"),
-        ("", "", "the same text"),
-        ("A rose.", "a  rose!", "the same words in another form"),
-        ("...", "!!", "the same words in another form"),
-    ):
-        assert note in text_of(change_html(left, right))
+    assert "the same words in another form" in text_of(change_html("A rose.", "a  rose!"))
