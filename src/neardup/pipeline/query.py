@@ -238,25 +238,9 @@ def query_corpus(
 ) -> Answer:
     """Find all near-duplicates of a new text in a corpus, the most similar first; of equally similar ones the first.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents; the text is not one of them. Statistics such as idf are theirs.
-    recipe : Recipe
-        With a second step, the similarity is that of its measure.
-    text : str
-        An HTML page if the recipe has ``content``.
-    k : int, optional
-        Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
-    classifier : Classifier, optional
-        The classifier whose recipe it is.
-    title, time : optional
-        Title and time of the text, for classifiers that compare them; unknown by default. A time has the form of
-        the time column.
-    name : str
-        How messages call the text.
-    threads, memory, encoder, progress
-        As in ``pipeline.run``.
+    Statistics such as idf are those of the corpus. With a second step, the similarity is that of its measure; the k
+    nearest are those by the first. ``name`` is how messages call the text, which is an HTML page if the recipe has
+    ``content``. The other parameters are those of ``neardup.query``.
 
     Raises
     ------
