@@ -143,7 +143,7 @@ def measure_adverts(args: argparse.Namespace) -> Row:
 def measure_curves(args: argparse.Namespace) -> Row:
     call_in_new_process(curve_row, corpus("G10k"))
     rows = []
-    for name in ["G20k"] if args.small else ["N100k", "N1M"]:
+    for name in ["G20k"] if args.small else ["N100k", "M1M"]:
         print_progress(f"curve of {name}")
         runs = [call_in_new_process(curve_row, corpus(name)) for _ in range(args.runs)]
         rows.append({"corpus": name} | medians(runs))
@@ -203,7 +203,7 @@ def measure_pages(args: argparse.Namespace) -> Row:
     {"corpus": "allowed", "open_s": 2.0},
 )
 def measure_report(args: argparse.Namespace) -> Row:
-    name, rows = "G20k" if args.small else "N1M", []
+    name, rows = "G20k" if args.small else "M1M", []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
         command = [*NEARDUP, "dedup", corpus(name), "-o", Path(folder, "out.parquet"), "--force"]

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import draw, opened
+from browser import draw, expect, opened
 from page_markup import Markup, check_loads_nothing
 
 import neardup as nd
 from neardup.exploration.exploration import Exploration
 
-expect = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed").expect
-pytest.importorskip("altair", reason="Altair is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed")
 
 SECTIONS = [

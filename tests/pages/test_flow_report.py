@@ -118,6 +118,7 @@ def test_a_report_counts_and_lists_what_a_plain_loop_finds(drawn: list[tuple[int
     assert len(report.matching_examples) == min(len(near), 10)
     assert not report.unmatched_examples
     assert report.wording is FLOW
+    assert report.facts["window"] == "24h; items are compared with the originals in it"
 
 
 def test_missing_texts_and_keepers_have_their_places_in_a_report() -> None:

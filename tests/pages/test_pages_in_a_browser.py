@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import draw, opened
+from browser import draw, expect, opened
 from commands import neardup, write_lines
 from page_markup import Markup, check_loads_nothing
 from sentences import says
 
 import neardup as nd
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
-expect = sync_api.expect
 
 EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!--'
 BASE = "the harbour board voted on tuesday to widen the eastern channel at a cost of forty million crowns this year"
