@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import ClassifierLike
     from neardup.evaluation.audit import Audit
     from neardup.exploration.exploration import Exploration
-    from neardup.features.embeddings import Encoder
+    from neardup.features.extraction import Encoder
     from neardup.features.reading import Progress
     from neardup.index.index import DiskIndex
     from neardup.pipeline.neighbors import Neighbors

@@ -20,8 +20,7 @@ from neardup.classifier.vector import (
     VectorComponent,
 )
 from neardup.errors import RecipeError
-from neardup.features.embeddings import Encoder, cosine_counts, embed
-from neardup.features.extraction import Extractor
+from neardup.features.extraction import Encoder, Extractor, cosine_counts, embed
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.kernels import Floats, Integers

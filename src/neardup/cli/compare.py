@@ -41,7 +41,7 @@ _KERNELS = (
     "prefixes.match_ranks",
     "prefixes.pairs_by_band",
     "hamming.pairs_within_distance",
-    "weighted.fill_weighted_lists",
+    "weighted.weighted_lists",
 )
 
 

@@ -31,7 +31,7 @@ from neardup.evaluation.systems import (
     scored_pairs,
     unique_names,
 )
-from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress
 from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels

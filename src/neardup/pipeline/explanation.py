@@ -29,7 +29,7 @@ from neardup.text.html import content_of
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.classifier.vector import Records
-    from neardup.features.embeddings import Encoder
+    from neardup.features.extraction import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.html import Html
     from neardup.pipeline.learned_explanation import ClassifierResult
@@ -47,7 +47,7 @@ def _text_counts(measure: str, left: str, right: str, encoder: Encoder | None) -
             "measure 'semantic' needs an encoder, an object with encode(texts): pass one in Python, "
             "explain(..., encoder=...)"
         )
-    from neardup.features.embeddings import COSINE_UNIT, embed
+    from neardup.features.extraction import COSINE_UNIT, embed
 
     rows = embed([left, right], encoder)
     cosine = min(max(float(rows[0] @ rows[1]), 0.0), 1.0)

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, check_count, option
-from neardup.features.embeddings import Encoder, embed
-from neardup.features.extraction import Extractor
+from neardup.features.extraction import Encoder, Extractor, embed
 from neardup.features.reading import (
     DocumentColumns,
     Progress,

@@ -16,8 +16,7 @@ from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, quoted
-from neardup.features.embeddings import Encoder
-from neardup.features.extraction import extract_features
+from neardup.features.extraction import Encoder, extract_features
 from neardup.features.reading import Progress, ignore_progress
 from neardup.features.store import Vectors
 from neardup.pipeline.pipeline import CorpusFeatures, collect_features, load_records, load_texts, thread_count
