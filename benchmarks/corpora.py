@@ -1,12 +1,9 @@
-r"""The corpora of the benchmarks: prepared ones of ../shared, and generated ones with the same bytes every time.
+"""The corpora of the benchmarks: prepared ones of ../shared, and generated ones with the same bytes every time.
 
 G100k has 100,000 documents of made-up words: two thirds are new texts of 60-300 words, the rest are copies of an
-earlier one with 0-12% of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
-paragraphs and of documentation of Linux, which ../shared/bench/prepare makes. N1M is made once by
-
-    cd $BENCH_HOME/corpora
-    python ../shared/bench/make_corpus.py --pool pool_reuters.jsonl --pool pool_linuxdoc.jsonl \
-        --n 1000000 --name N1M --seed 3 --out .
+earlier one with 0-12% of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its paragraphs and of
+documentation of Linux, which ../shared/bench/prepare makes; ../shared/bench/make_big.py makes M1M, M4M, M10M, L1M and
+L15M.
 """
 
 from __future__ import annotations
@@ -58,10 +55,6 @@ def corpus_texts(file: Path) -> Iterator[str]:
     """Yield the texts of a corpus, with a few thousand in memory at a time."""
     for batch in pq.ParquetFile(file).iter_batches(4096, columns=["text"]):
         yield from batch.column(0).to_pylist()
-
-
-def count_documents(file: Path) -> int:
-    return int(pq.ParquetFile(file).metadata.num_rows)
 
 
 def write_corpus(name: str, texts: Iterable[str]) -> Path:

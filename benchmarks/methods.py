@@ -19,7 +19,7 @@ from harness import SHARED, Row, Table, markdown_table, print_progress, run_sect
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.evaluation.comparison import SystemScores, ThresholdScores, compare
+from neardup.evaluation.comparison import ThresholdScores, compare
 from neardup.recipe import names as recipe_names
 
 DATA = SHARED / "data"
@@ -111,16 +111,6 @@ def r8_clusters(folder: Path) -> Path:
     lines = [f"file{i:02},{first}" for first, last in R8_GROUPS for i in range(first, last + 1)]
     path.write_text("\n".join(["id,cluster", *lines, ""]))
     return path
-
-
-def without_folders(message: str) -> str:
-    return " ".join(Path(word).name if word.startswith("/") else word for word in message.split(" "))
-
-
-def recipe_row(scored: SystemScores) -> Row:
-    own = next(row for row in scored.rows if row.own)
-    row = {"recipe": scored.name, "in_words": scored.recipe.in_words(), "scale": scored.scale}
-    return row | {"best": threshold_row(scored.best), "own": threshold_row(own)}
 
 
 def threshold_row(row: ThresholdScores) -> Row:
@@ -242,12 +232,14 @@ def measure_methods(args: argparse.Namespace) -> Row:
             labels = DATA / corpus.labels if corpus.labels else r8_clusters(Path(folder))
             options: Row = corpus.options | {"thresholds": corpus.thresholds, "ignore_unknown": False}
             comparison = compare(documents, labels, recipes=list(recipes.values()), **options)
-        row = {"corpus": name, "labels": corpus.kind, "warnings": list(map(without_folders, comparison.warnings))}
-        row |= {key: getattr(comparison, key) for key in ("documents", "duplicates", "others", "groups", "complete")}
+        row: Row = {"corpus": name, "labels": corpus.kind}
+        row |= {key: getattr(comparison, key) for key in ("documents", "duplicates", "others")}
         rows = []
         for scored in comparison.recipes:
             print_progress(f"{name}: timing {scored.name}")
-            rows.append(recipe_row(scored) | time_recipe(inputs, scored.recipe, comparison.documents, args.runs))
+            own = threshold_row(next(each for each in scored.rows if each.own))
+            scores = {"recipe": scored.name, "scale": scored.scale, "best": threshold_row(scored.best), "own": own}
+            rows.append(scores | time_recipe(inputs, scored.recipe, comparison.documents, args.runs))
         corpora.append(row | {"rows": rows})
     return {"corpora": corpora}
 

@@ -38,11 +38,6 @@ from harness import (
 )
 
 RUNS = ["M1M:", "M1M:500MB", "M4M:", "M4M:1GB", "M10M:2GB", "L1M:", "L1M:500MB", "L15M:3200MB"]
-#: Root of control groups and the names of the files of limit and peak, for versions 2 and 1.
-CGROUP_FILES = (
-    (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
-)
 #: Runs of --small.
 SMALL = ["G20k:", "G20k:300MB"]
 UNITS = {"MB": 10**6, "GB": 10**9}
@@ -51,23 +46,25 @@ PROGRAM_BYTES = 250e6
 
 
 @contextlib.contextmanager
-def control_group(limit: int | None) -> Iterator[tuple[list[str], Path | None]]:
-    """Yield a command prefix that enforces a memory limit, and the file with the peak of the control group."""
-    for root, limit_name, peak_name in CGROUP_FILES:
-        group = root / f"neardup-scale-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            if (group / peak_name).exists():
-                if limit is not None:
-                    (group / limit_name).write_text(str(limit))
-                yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"], group / peak_name
-                return
-        finally:
-            group.rmdir()
-    yield (["sh", "-c", f'ulimit -d {limit // 1024} && exec "$@"', "sh"] if limit is not None else []), None
+def memory_limit(limit: int | None) -> Iterator[list[str]]:
+    """Yield a command prefix that enforces a memory limit, by a control group of version 2 or 1 if that is allowed."""
+    if limit is None:
+        yield []
+        return
+    root, name = Path("/sys/fs/cgroup"), "memory.max"
+    if not (root / "cgroup.controllers").exists():
+        root, name = root / "memory", "memory.limit_in_bytes"
+    group = root / f"neardup-scale-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        yield ["sh", "-c", f'ulimit -d {limit // 1024} && exec "$@"', "sh"]
+        return
+    try:
+        (group / name).write_text(str(limit))
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        group.rmdir()
 
 
 def count_planted(planted: Path, duplicates: Path, threshold: float, rows: int) -> tuple[int, int]:
@@ -86,7 +83,7 @@ def run_row(spec: str) -> Row:
     limit = None if budget is None else max(budget * 5 // 4, budget + 500_000_000)
     file = corpus(name).resolve()
     row: Row = {"run": spec, "limit_mb": limit and limit // 10**6, "failed": ""}
-    with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder, control_group(limit) as (prefix, peak):
+    with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder, memory_limit(limit) as prefix:
         out, summary, duplicates = (Path(folder, name) for name in ("o.parquet", "s.json", "d.parquet"))
         command = [*prefix, *NEARDUP, "dedup", file, "-o", out, "--summary", summary, "--duplicates", duplicates, *JOB]
         try:
@@ -103,8 +100,7 @@ def run_row(spec: str) -> Row:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
         row |= {key: report[key] for key in ("documents", "kept")} | {"text_mb": report["text_bytes"] // 10**6}
         row |= {key: run[key] for key in ("wall_s", "cpu_s", "rss_mb")}
-        row |= {"group_peak_mb": peak and int(peak.read_text()) // 10**6, "sha256": digest}
-        row |= {"planted": planted_count, "planted_found": found}
+        row |= {"sha256": digest, "planted": planted_count, "planted_found": found}
         row |= {"passes": report["search"].get("passes_over_the_input", 1)}
         row |= {"spilled_mb": report["search"]["spilled_bytes"] // 10**6}
     return row

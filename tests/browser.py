@@ -34,6 +34,13 @@ def chromium() -> Any:
     return browser
 
 
+def expect(found: Any) -> Any:
+    """Return Playwright's expectations of a locator or page, which wait until they are met."""
+    from playwright import sync_api
+
+    return sync_api.expect(found)
+
+
 def end() -> None:
     """End the browser; tests/conftest.py calls this after the last test."""
     _RUNNING.close()

@@ -43,7 +43,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 #: The slowest tests come first, so that none runs alone at the end. Each test may run in any process, unless the
 #: fixtures of its file cost more than the tests.
-_ON_SPARK = ("tests/spark/", "tests/promises/test_engines_on_spark.py")
+_ON_SPARK = (
+    "tests/spark/",
+    "tests/promises/test_engines_on_spark.py",
+    "tests/test_docs.py::test_console_examples_on_spark",
+)
 _FIRST = (
     *_ON_SPARK,
     "tests/test_docs.py",
@@ -77,9 +81,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByRoom(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith(_APART):
-                return nodeid
-            return "tests/spark" if nodeid.startswith(_ON_SPARK) else str(super()._split_scope(nodeid))
+            if nodeid.startswith(_ON_SPARK):
+                return "tests/spark"
+            return nodeid if nodeid.startswith(_APART) else str(super()._split_scope(nodeid))
 
     config.option.loadscopereorder = False
     return ByRoom(config, log)
@@ -134,15 +138,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests, because starting one takes seconds; its jobs have a few hundred rows."""
-    from neardup.spark.session import SHORT_RUN_SETTINGS, check_spark, session
+    from neardup.spark import session as sessions
 
     try:
-        check_spark()
+        java = sessions.check_spark()
     except RecipeError as error:
         pytest.skip(str(error))
     small = {"spark.default.parallelism": "1", "spark.sql.shuffle.partitions": "1"}
-    small |= SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
-    with warnings.catch_warnings():
+    small |= sessions.SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
+    # Java may read an archive of its classes, but not write one when it ends: that takes half a minute of a processor.
+    archive = sessions._class_archive_option(java)
+    paths = [str(Path(__file__).parent / "spark" / "python"), os.environ.get("PYTHONPATH", "")]
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(sessions, "_class_archive_option", lambda _: archive if "SharedArchiveFile" in archive else "")
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         warnings.simplefilter("ignore")
-        with session("local[2]", settings=small) as started:
+        with sessions.session("local[2]", settings=small) as started:
+            patch.undo()
             yield started

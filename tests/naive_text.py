@@ -10,7 +10,7 @@ import unicodedata
 from functools import cache
 from itertools import filterfalse, groupby
 
-from neardup.kernels.characters import UNASSIGNED_RANGES, UNSPACED_RANGES
+from neardup.kernels.unicode_tables import UNASSIGNED_RANGES, UNSPACED_RANGES
 
 UNASSIGNED = {c for first, last in UNASSIGNED_RANGES for c in range(first, last + 1)}
 # Unassigned characters have no names, only blocks.

@@ -8,18 +8,20 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from paths import ROOT
 
 from neardup.cli.app import app
-from neardup.errors import RecipeError
 from neardup.recipe import load_recipe, names
-from neardup.spark.session import check_spark
+from neardup.spark import engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: The modules that show examples in their docstrings.
 MODULES = sorted(
@@ -29,8 +31,6 @@ MODULES = sorted(
 )
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-#: Of so few rows, compiled code would take longer than it saves.
-QUICK_JAVA = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\nspark.ui.enabled false\n"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -38,9 +38,10 @@ def blocks(page: Path, language: str) -> str:
     return "\n".join(body for name, body in BLOCK.findall(page.read_text("utf-8")) if name == language)
 
 
-def pages_with(language: str) -> pytest.MarkDecorator:
-    """Run a test on each page with blocks of a language."""
-    pages = [page for page in PAGES if blocks(page, language)]
+def pages_with(language: str, *, on_spark: bool = False) -> pytest.MarkDecorator:
+    """Run a test on each page with blocks of a language, of which some run on Spark or none."""
+    shown = {page: blocks(page, language) for page in PAGES}
+    pages = [page for page, code in shown.items() if code and ("--engine spark" in code) == on_spark]
     return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -54,26 +55,29 @@ def test_python_examples(page: Path) -> None:
 
 @pages_with("console")
 def test_console_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
-    if "--engine spark" in "".join(sessions):
-        try:
-            check_spark()
-        except RecipeError as error:
-            pytest.skip(str(error))
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "spark-defaults.conf").write_text(QUICK_JAVA)
-    for name, value in {"COLUMNS": "80", "NO_COLOR": "1", "SPARK_CONF_DIR": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    for session in sessions:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for session in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE):
+        if not session.strip():
+            continue
         command, _, expected = session.partition("\n")
         words = shlex.split(command)
-        code, printed = (run_in_process if words[0] == "neardup" and "spark" not in words else run_subprocess)(words)
+        code, printed = (run_in_process if words[0] == "neardup" else run_subprocess)(words)
         assert code == 0, printed
         got = re.sub(r"^neardup: compiling kernels.*\n", "", printed)
         assert doctest.OutputChecker().check_output(expected.rstrip() + "\n", got.rstrip() + "\n", FLAGS), (
             f"$ {command}\n--- shown:\n{expected}\n--- printed:\n{printed}"
         )
+
+
+@pages_with("console", on_spark=True)
+def test_console_examples_on_spark(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    monkeypatch.setattr(engine, "session", lambda *_, **__: nullcontext(spark))
+    test_console_examples(page, tmp_path, monkeypatch)
 
 
 def run_in_process(words: list[str]) -> tuple[int, str]:
@@ -93,8 +97,7 @@ def run_in_process(words: list[str]) -> tuple[int, str]:
 
 def run_subprocess(words: list[str]) -> tuple[int, str]:
     """Run a command as a process of its own."""
-    command = [sys.executable, "-m", *words] if words[0] == "neardup" else words
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, done.stdout
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 
 import pytest
 
-from neardup.errors import NeardupError
-from neardup.text.html import content_method
-
-try:
-    content_method("html")
-    _WHY_NOT = ""
-except NeardupError as error:
-    _WHY_NOT = str(error)
-
 #: For tests of what needs the library that finds the main content.
-needs_html = pytest.mark.skipif(bool(_WHY_NOT), reason=_WHY_NOT or "the library is there")
+needs_html = pytest.mark.skipif(find_spec("trafilatura") is None, reason="trafilatura is not installed")
 
 _WHO = ["the council", "a spokesman", "the harbour master", "her sister", "the minister", "an old farmer", "the court"]
 _DID = ["said on monday that", "denied again that", "wrote in a letter that", "doubts that", "was told at noon that"]

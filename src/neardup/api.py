@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import ClassifierLike
     from neardup.evaluation.audit import Audit
     from neardup.exploration.exploration import Exploration
-    from neardup.features.embeddings import Encoder
+    from neardup.features.extraction import Encoder
     from neardup.features.reading import Progress
     from neardup.index.index import DiskIndex
     from neardup.pipeline.neighbors import Neighbors
@@ -84,7 +84,7 @@ def neighbors(
     data : list of str, table, array, Corpus or DiskIndex
         As in ``dedup``, or the result of ``open_files`` or ``open_index``.
     k : int
-        How many neighbours of each document. Raising it takes longer.
+        How many neighbours of each document: documents that share a feature with it. Raising it takes longer.
     of : sequence of id, optional
         The documents to find neighbours of; all by default.
     first : int, optional

@@ -105,10 +105,3 @@ def test_the_summary_describes_the_classifier(tmp_path: Path) -> None:
     with nd.dedup_files(corpus, classifier=str(path), keep="longest") as read:
         assert read.pairs.to_arrow().equals(result.pairs.to_arrow())
         assert read.recipe.keep == "longest"
-
-
-def test_borderline_pairs_are_the_least_probable() -> None:
-    result = nd.dedup(TABLE, classifier=make_classifier(FACTS))
-    weakest = sorted({p.similarity for p in result.pairs if p.similarity < 1})[:3]
-    # Only one of equal texts is shown.
-    assert sorted({p.similarity for p in result.borderline(20)})[:3] == weakest

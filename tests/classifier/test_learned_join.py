@@ -111,33 +111,6 @@ def test_threads_and_batches_change_no_result(vector: str, monkeypatch: pytest.M
     assert digest(2) == first
 
 
-def test_a_verdict_depends_on_its_two_documents_alone() -> None:
-    """Frequencies are frozen, so the other documents and the order change nothing."""
-    classifier = make_classifier(WEIGHED, "rbf").without_cut()
-    whole = nd.dedup(CORPUS, classifier=classifier)
-    pairs = [(p.left, p.right, p.similarity) for p in whole.pairs if p.similarity < 1][:5]
-    assert len(pairs) == 5
-    for left, right, similarity in pairs:
-        for pair in ([CORPUS[left], CORPUS[right]], [CORPUS[right], CORPUS[left]]):
-            alone = nd.dedup(pair, classifier=classifier)
-            assert [p.similarity for p in alone.pairs] == [similarity]
-
-
-def test_a_higher_cut_finds_a_subset() -> None:
-    classifier = make_classifier(FACTS)
-    every = found_by(nd.dedup(CORPUS, classifier=classifier.without_cut()))
-    pairs = [found_by(nd.dedup(CORPUS, classifier=replace(classifier, cut=cut))) for cut in (-1.0, 0.0, 0.7)]
-    assert every.keys() >= pairs[0].keys() >= pairs[1].keys() >= pairs[2].keys()
-    assert len(every) > len(pairs[0]) > len(pairs[1]) > len(pairs[2])
-    assert all(every[pair] == similarity for pair, similarity in pairs[0].items())
-    precise = classifier.at_precision(0.9)
-    assert found_by(nd.dedup(CORPUS, classifier=precise)) == {
-        pair: similarity
-        for pair, similarity in every.items()
-        if similarity == 1.0 or similarity >= round(float(classifier.probability(np.array([precise.cut]))[0]), 9)
-    }
-
-
 def test_titles_and_times_come_from_their_columns() -> None:
     classifier = make_classifier(DATED, "rbf").without_cut()
     known = texts(60, seed=5).table

@@ -12,7 +12,7 @@ import naive_vector as naive
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive_text import naive_tokens
 from sentences import says
@@ -160,6 +160,8 @@ class PlainMeasures:
 
 @settings(max_examples=12)
 @given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=3))
+# A place with several facts.
+@example([("in 5 ran in 6 ran", None, NO_TIME), ("in 5 ran in 6 ran fox", "", 0)])
 def test_every_measure_equals_its_formula(documents: list[tuple[str, str | None, int]]) -> None:
     texts = [text for text, _, _ in documents]
     times = np.array([time for _, _, time in documents], np.int64)
@@ -202,6 +204,12 @@ def test_threads_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     for threads in (1, 3):
         other = measurer_for(vector, texts, threads)
         assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
+
+
+def test_documents_without_titles_and_times_have_unknown_measures() -> None:
+    measurer = Measurer(Vector.parse("title, hours_apart"), {})
+    found = measurer.measure(measurer.prepare(Records(["fox", "dog"])), np.array([0]), np.array([1]))
+    assert np.isnan(found).all()
 
 
 def test_missing_frequencies_and_encoders_are_named() -> None:

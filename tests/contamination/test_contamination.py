@@ -84,12 +84,6 @@ def test_case_punctuation_and_line_wraps_do_not_count() -> None:
     assert found.findings[0].excerpt == (RECIPE + wrapped + REMARK)[len(RECIPE) - 100 : span.end + 100]
 
 
-def test_a_short_item_is_found_whole_or_not_at_all() -> None:
-    short = "brought forth on this continent a new nation"
-    assert nd.check_contamination([SPEECH], [short]).share == 1
-    assert nd.check_contamination([SPEECH], [short.replace("new", "fine")]).share == 0
-
-
 @pytest.fixture
 def corpora(tmp_path: Path) -> tuple[Path, Path]:
     train: list[dict[str, Any]] = [
@@ -133,11 +127,8 @@ def test_columns_are_searched_separately_and_together(corpora: tuple[Path, Path]
 
 @pytest.mark.parametrize(("allowed", "code"), [("50%", 1), ("0.7", 0)])
 def test_the_exit_code_is_1_above_the_allowed_share(allowed: str, code: int, corpora: tuple[Path, Path]) -> None:
-    train, test = corpora
-    ended = neardup(
-        *("contamination", train, "--test", test, "--test-column", "question,answer", "--fail-over", allowed), code=code
-    )
-    assert (allowed in ended.stderr) == bool(code)
+    command = ("contamination", corpora[0], "--test", corpora[1], "--test-column", "question,answer")
+    assert (allowed in neardup(*command, "--fail-over", allowed, code=code).stderr) == bool(code)
 
 
 def test_clean_training_texts_contain_no_item(corpora: tuple[Path, Path], tmp_path: Path) -> None:
@@ -154,12 +145,11 @@ def test_threads_and_files_change_nothing(corpora: tuple[Path, Path], tmp_path: 
     for part, line in zip(parts, train.read_bytes().splitlines(keepends=True), strict=False):
         part.write_bytes(line)
     written = set()
-    for inputs in ([train], parts):
-        for threads in (1, 2):
-            spans = tmp_path / f"{len(inputs)}-{threads}.csv"
-            options = ("--test", test, "--test-column", "question,answer", "--threads", str(threads), "-o", spans)
-            neardup("contamination", *inputs, *options)
-            written.add(spans.read_bytes())
+    for inputs, threads in (([train], "1"), (parts, "2")):
+        spans = tmp_path / f"{threads}.csv"
+        options = ("--test", test, "--test-column", "question,answer", "--threads", threads, "-o", spans)
+        neardup("contamination", *inputs, *options)
+        written.add(spans.read_bytes())
     assert len(written) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from neardup.evaluation.systems import parse_thresholds
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
-from neardup.recipe import Recipe
+from neardup.recipe import Recipe, names
 
 DOCUMENTS = 9
 NAMES = [str(i) for i in range(DOCUMENTS)]
@@ -154,7 +155,6 @@ def test_a_lead_counts_the_groups_in_which_two_systems_differ(groups: int) -> No
 
 def test_thresholds_are_parsed() -> None:
     for thresholds, expected in (
-        (".5:.95:.05", [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]),
         ("0.1:0.4:0.1", [0.1, 0.2, 0.3, 0.4]),
         (".7, .5,0.70", [0.5, 0.7]),
         ([0.9, 1], [0.9, 1.0]),
@@ -239,39 +239,25 @@ def test_unusable_labels_and_recipes_are_refused() -> None:
             compare(corpus, **options)
 
 
-HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+NAME, DESCRIPTION = "<img src=x>", '"></script><script>alert(2)</script>'
 
 
-def test_a_page_shows_names_as_text_and_highlights_a_recipe(tmp_path: Path) -> None:
-    recipes: list[Recipe | str] = [*RECIPES, Recipe(name=HOSTILE, description='"><b>', features="words:3")]
-    labels = [("0-0", "0-1", 1), ("1-0", "1-2", 1), ("2-0", "3-0", 0)]
-    path = tmp_path / "compare.html"
-    compare(corpus_of(texts()), labels, recipes=recipes, thresholds=[0.5, 0.9]).write(path)
-    markup = Markup(path.read_text("utf-8"))
-    check_loads_nothing(markup)
-    assert markup.text.count(HOSTILE) >= 3
-    assert set(markup.charts) == {"recall", "threshold", "distance"}
-    for words in ("Before you trust the figures", "Few labels", "unlabelled", "How to read this", "one answer"):
-        assert words in markup.text
-    with opened(path, width=360) as page:
-        draw(page)
-        assert page.locator(".chart svg.marks").count() == 3
-        assert page.title() == "Recipes compared - neardup"
-        buttons = page.locator("[data-highlight]")
-        assert buttons.all_inner_texts() == ["pairs", "edited", "simhash", "checksum", "pairs (2)", HOSTILE]
-        # By the keyboard: what a chart that is still drawn moves away from the mouse is not clicked.
-        buttons.last.press("Enter")
-        page.wait_for_function("name => neardup.views.recall?.signal('highlight') === name", arg=HOSTILE)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_a_page_of_all_recipes_fits_and_scrolls(tmp_path: Path) -> None:
+def test_a_page_of_all_recipes_shows_names_as_text_fits_and_scrolls(tmp_path: Path) -> None:
+    recipes: list[Recipe | str] = [*names(), Recipe(name=NAME, description=DESCRIPTION, features="words:3")]
     labels = [(f"{at}-0", f"{at}-{version}", 1) for at in range(FAMILIES) for version in (1, 2)]
     labels += [(f"{at}-0", f"{at + 1}-0", 0) for at in range(FAMILIES - 1)]
     path = tmp_path / "compare.html"
-    compare(corpus_of(texts()), labels).write(path)
+    compare(corpus_of(texts()), labels, recipes=recipes, thresholds=[0.3, 0.5, 0.9]).write(path)
+    markup = Markup(path.read_text("utf-8"))
+    check_loads_nothing(markup)
+    assert markup.text.count(NAME) >= 3
+    assert DESCRIPTION in markup.text
+    assert set(markup.charts) == {"recall", "threshold", "distance"}
+    for words in ("Before you trust the figures", "unlabelled", "How to read this", "one answer"):
+        assert words in markup.text
     with opened(path, width=1280) as page:
         draw(page)
+        assert page.title() == "Recipes compared - neardup"
         assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#best .scroll'))")
         long = page.locator("#all .tall")
         assert long.evaluate("box => box.scrollHeight > box.clientHeight")
@@ -282,7 +268,7 @@ def test_a_page_of_all_recipes_fits_and_scrolls(tmp_path: Path) -> None:
         # A chip has the colour and the shape of its points, and no other chip has both.
         styles = "all => all.map(one => one.className + one.style.background)"
         chips = page.locator(".legend span").evaluate_all(styles)
-        assert len(set(chips)) == len(chips) == 12
+        assert len(set(chips)) == len(chips) == len(recipes)
         # Lines of equal F1 are named beside the curves, and no point is cut off at an axis.
         assert page.evaluate(
             """() => {
@@ -293,6 +279,13 @@ def test_a_page_of_all_recipes_fits_and_scrolls(tmp_path: Path) -> None:
               return names.length && names.every(at => at > right) && points.every(at => at >= left);
             }"""
         )
+        page.set_viewport_size({"width": 360, "height": 900})
+        buttons = page.locator("[data-highlight]")
+        assert buttons.last.inner_text() == NAME
+        # By the keyboard: what a chart that is still drawn moves away from the mouse is not clicked.
+        buttons.last.press("Enter")
+        page.wait_for_function("name => neardup.views.recall?.signal('highlight') === name", arg=NAME)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def pairs_of_copies(count: int) -> Comparison:
@@ -305,10 +298,7 @@ def pairs_of_copies(count: int) -> Comparison:
 def test_too_few_groups_are_no_tie_and_a_recipe_without_features_brings_a_warning() -> None:
     few, many = pairs_of_copies(3), pairs_of_copies(8)
     assert [lead.beyond_chance for lead in (*few.leads, *many.leads)] == [False, True]
-    too_few = "Too few groups for a test, which needs 6: default differs from spotsigs in 3"
-    assert lead_sentences(few.to_dict()) == [too_few]
-    assert too_few in Markup(few.to_html()).text
-    assert lead_sentences(many.to_dict()) == ["default is better than spotsigs, beyond chance"]
+    assert "differs from spotsigs in 3" in Markup(few.to_html()).text
     (warning,) = [one for one in many.warnings if "no features" in one]
     assert says(warning, "spotsigs", "16 of the 16", "recipes")
 
@@ -371,18 +361,16 @@ def test_outputs_state_fingerprints_and_the_best_and_the_own_threshold(compared:
     assert cells == expected
 
 
-def test_a_notebook_cell_breaks_figures_and_fits_its_page(compared: Comparison, tmp_path: Path) -> None:
+def test_a_notebook_cell_breaks_figures_and_fits_its_page(compared: Comparison) -> None:
     cell = compared._repr_html_()
     assert cell is not None
+    assert cell.startswith('<div class="neardup" style="overflow-x:auto">')
     assert f"as has {'pairs (2)' if compared.best == 'pairs' else 'pairs'}" in cell
-    path = tmp_path / "cell.html"
-    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>t</title>{cell}", "utf-8")
-    with opened(path, width=400) as page:
-        figures = page.locator("td").filter(has_text=" to ").all_inner_texts()
-        assert figures
-        assert all(len(figure.split("\n")) == 2 for figure in figures)
-        assert page.locator("tr").filter(has_text="checksum").locator("td").first.inner_text() == "one answer\nits own"
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert ">one answer<br><small>its own</small><" in cell
+    # Nothing but a line break parts a figure of the table from its interval.
+    before = re.findall(r"(.{4})<small>-?\d\.\d+ to ", cell)
+    assert set(before) == {"<br>"}
+    assert len(before) > 10
 
 
 def classifier_labels() -> list[tuple[str, str, int]]:

@@ -34,7 +34,7 @@ def made(seed: int = 0, count: int = 120) -> list[str]:
     return texts
 
 
-def test_the_curve_equals_dedup() -> None:
+def test_an_exploration_composes_what_dedup_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made(1)
     found = nd.explore(texts, lengths=(1, 2, 3))
     assert found.curve is not None
@@ -43,19 +43,13 @@ def test_the_curve_equals_dedup() -> None:
     assert point is not None
     assert (point.dropped, point.pairs) == (run.summary["dropped"], len(run.pairs))
     assert found.profile.families_found == run.summary["families"]
-
-
-def test_too_many_pairs_for_a_curve_are_reported_and_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = made(16)
+    # With too many pairs for a curve, it says so.
     monkeypatch.setattr("neardup.exploration.curve.PAIRS_PER_DOCUMENT", 0)
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 100)
     found = nd.explore(texts, lengths=(3,))
     assert found.curve is not None
     assert (found.curve.complete, found.advice.whole) == (False, False)
     assert any(says(note, "100 pairs", "raise lowest") for note in found.notes)
-    (point,) = found.curve.points
-    run = nd.dedup(texts, features="words:3", threshold=found.advice.threshold)
-    assert (point.threshold, point.dropped) == (found.advice.threshold, run.summary["dropped"])
     assert {one.origin for one in found.examples} == {"sample"}
 
 

@@ -102,8 +102,6 @@ def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template() ->
             ("الرياض", "حائل", "تبوك", "نجران", "جازان"),
         ),
         ("{}市今日天气晴，最高气温二十度，请市民注意防晒，{}气象台。", ("北京", "上海", "广州", "成都", "西安")),
-        ("จังหวัด{}วันนี้ท้องฟ้าแจ่มใส อุณหภูมิสูงสุดสามสิบองศา", ("เชียงใหม่", "ภูเก็ต", "ขอนแก่น", "ระยอง", "ตรัง")),
-        ("🎉 Sale in {} today 🎉 everything must go, up to half off, come and see us in {} 🛍️", PLACES),
         ("<script>alert('{}')</script> & \u202e all the same words are in each of these texts \u0000 {} end", PLACES),
     ],
 )

@@ -63,8 +63,8 @@ def test_processes_with_equal_kernels_compile_once_wherever_installed(tmp_path: 
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(place)}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
-    processes = [started(place) for place in (SOURCE.parent, tmp_path / "copy", tmp_path / "copy")]
-    assert sorted(process.communicate()[0].split() for process in processes) == [["9", "0"], ["9", "0"], ["9", "1"]]
+    processes = [started(place) for place in (SOURCE.parent, tmp_path / "copy")]
+    assert sorted(process.communicate()[0].split() for process in processes) == [["9", "0"], ["9", "1"]]
     assert len([*(tmp_path / "cache").rglob("bounds.required_overlap-*.nbc")]) == 1
 
 

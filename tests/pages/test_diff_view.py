@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.pages.diff import Mark, ShownDocument, View, build_view, compare_texts
-from neardup.pages.diff_view import beginning, describe_change, side_by_side
-from neardup.pages.html import render_macro
+from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
 from neardup.text.normalize import tokens
 
 #: Words, separators, and characters that may be no part of a word.
@@ -151,7 +150,7 @@ ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from
 
 
 def change_html(left: str, right: str) -> str:
-    return render_macro("change.html", "changed", describe_change(document(left), document(right)))
+    return changed(describe_change(document(left), document(right)))
 
 
 @given(ANY, ANY)
@@ -197,13 +196,4 @@ def test_long_and_many_changes_are_cut_and_counted() -> None:
     assert "14 more changes are not shown" in text_of(markup)
     assert "the same text in the first 16,000 characters" in text_of(change_html("a " * 20_000, "a " * 20_000 + "b"))
     assert len(change_html("a" * 50_000, "b" * 50_000)) < 3_000
-
-
-def test_texts_without_a_change_say_so() -> None:
-    for left, right, note in (
-        ("a rose", "a rose", "the same text"),
-        ("", "", "the same text"),
-        ("A rose.", "a  rose!", "the same words in another form"),
-        ("...", "!!", "the same words in another form"),
-    ):
-        assert note in text_of(change_html(left, right))
+    assert "the same words in another form" in text_of(change_html("A rose.", "a  rose!"))

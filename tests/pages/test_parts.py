@@ -72,7 +72,7 @@ def test_commands_do_not_break_inside_options() -> None:
     assert re.findall('<span class="option">([^<]*)</span>', found) == ["--keep-order", "-o"]
 
 
-@pytest.mark.parametrize("most", [1, 3, 34, 99, 100, 340, 1001, 10**6])
+@pytest.mark.parametrize("most", [1, 34, 99, 100, 1001])
 def test_a_logarithmic_axis_ends_above_all_counts(most: int) -> None:
     axis = log_count_axis("count", "pairs", most=most).to_dict()
     marks, (low, top) = axis["axis"]["values"], axis["scale"]["domain"]
@@ -123,7 +123,6 @@ def test_an_excerpt_shows_or_counts_every_character(whole: str, most: int) -> No
     "kept",
     [
         "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
-        "https://example.org/" + "path/" * 40,
         "東京都は火曜日、新しい図書館を開いた。" * 20,
         "שָׁלוֹם עֲלֵיכֶם",
         "กรุงเทพมหานคร" * 40,

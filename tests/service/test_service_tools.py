@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from serving import EDITED, FOX, OTHER, served
 
 from neardup.service.client import Client
 from neardup.service.indexes import Indexes, IndexOptions
-from neardup.service.tools import Tools
 
-pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the SDK of MCP is not installed")
 
 
 def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
+    from neardup.service.tools import Tools
+
     store = str(tmp_path / "memory.db")
     with start_process("mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
         sent, answered = process.stdin, process.stdout
@@ -60,6 +62,8 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
 
 
 def test_tools_use_a_running_service(tmp_path: Path) -> None:
+    from neardup.service.tools import Tools
+
     with served(tmp_path) as service, Client(str(service.base_url)) as client:
         tools = Tools(client)
         assert tools.enter(FOX, id="m1")["kind"] == "original"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from neardup import errors
 from neardup.spark.failures import spark_errors
 
-pytest.importorskip("pyspark", reason="PySpark is not installed")
+pytestmark = pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
 
 TRACE = """An error occurred while calling o54.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gc
-import gzip
-import json
 import random
 from typing import Any
 
 import pytest
 from naive_window import NaiveIndex, QuickIndex
-from paths import SHARED as DATA
 from streaming import (
     AT_LENGTH,
     DAY,
@@ -29,32 +26,6 @@ from neardup.recipe import Recipe
 from neardup.search import window as window_module
 from neardup.search import window_index
 from neardup.search.window_index import Epoch
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not in ../shared/data beside the project")
-@pytest.mark.parametrize(
-    ("recipe", "against", "window", "window_by"),
-    [
-        ("default", "originals", "3h", "time"),
-        ("ddd", "everything", "24h", "hour"),
-        ("default", "everything", "3h", "time"),
-    ][: None if AT_LENGTH else 2],
-)
-def test_verdicts_on_reuters_equal_those_of_the_twin(recipe: str, against: str, window: Any, window_by: str) -> None:
-    """News as it was written, in the order of its times."""
-    with gzip.open(DATA / "reuters" / "reuters.jsonl.gz", "rt", encoding="utf-8") as file:
-        count = 4000 if AT_LENGTH else 250 if recipe == "default" else 100
-        rows = [json.loads(line) for line, _ in zip(file, range(count), strict=False)]
-    items = documents([row["text"] for row in rows], [row["timestamp"] for row in rows])
-    items.sort(key=lambda item: item.microseconds or 0)
-    choices: dict[str, Any] = {"window": window, "window_by": window_by, "against": against}
-    index = nd.Index(recipe, **choices)
-    twin = QuickIndex(recipe, **choices, now=lambda: NOON + 999 * DAY)
-    found = index.add_many(items)
-    assert_same_verdicts(found, twin.add_many(items))
-    assert any(v.is_duplicate for v in found)
-    assert window_ids(index, twin) == list(twin)
 
 
 def drift(count: int, seed: int) -> list[str]:

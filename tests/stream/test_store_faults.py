@@ -156,16 +156,17 @@ def test_a_truncated_store_is_refused(path: Path) -> None:
     filled(path)
     whole = path.read_bytes()
     choose = random.Random(10)
-    lost = {1, 8192, *(choose.randrange(1, 8192) for _ in range(40 if AT_LENGTH else 2))}
-    for size in (1, 15, 16, 99, 100, *(len(whole) - bytes_lost for bytes_lost in lost)):
+    lost = {1, 8192, *(choose.randrange(1, 8192) for _ in range(40 if AT_LENGTH else 1))}
+    for size in (1, 16, 99, 100, *(len(whole) - bytes_lost for bytes_lost in lost)):
         path.write_bytes(whole[:size])
         refused(path, "is damaged (", "from a copy", "move it away")
-    path.write_bytes(whole + b"\0" * 100)
-    refused(path, f"is damaged ({len(whole) + 100:,} bytes", f"instead of {len(whole):,})")
-    path.write_bytes(b"")
-    refused(path, "is empty", "remove it")
-    path.write_bytes(b"\0" * len(whole))
-    refused(path, "is damaged", "header is gone")
+    for content, words in (
+        (whole + b"\0" * 100, (f"is damaged ({len(whole) + 100:,} bytes", f"instead of {len(whole):,})")),
+        (b"", ("is empty", "remove it")),
+        (b"\0" * len(whole), ("is damaged", "header is gone")),
+    ):
+        path.write_bytes(content)
+        refused(path, *words)
 
 
 def test_a_page_of_zeros_is_detected(path: Path) -> None:
@@ -187,19 +188,20 @@ def test_a_page_of_zeros_is_detected(path: Path) -> None:
 
 def test_a_changed_text_or_row_is_detected_when_it_is_read(path: Path) -> None:
     filled(path)
+    text, row = (f"the {part} of document number 3 is not what was written" for part in ("text", "row"))
     for change, words in (
-        ("UPDATE held SET text = 'another' WHERE serial = 3", "the text of document number 3 is not what was written"),
-        ("UPDATE held SET text = x'ff' WHERE serial = 3", "the text of document number 3"),
-        ("UPDATE held SET title = 'Another' WHERE serial = 3", "the text of document number 3"),
-        ("UPDATE documents SET time = time + 1 WHERE serial = 3", "the row of document number 3"),
-        ("UPDATE documents SET id = x'ff' WHERE serial = 3", "the row of document number 3"),
-        ("UPDATE documents SET score = 1.25, measures = '{}' WHERE serial = 3", "the row of document number 3"),
-        ("UPDATE held SET text = CAST(x'ff' AS TEXT) WHERE serial = 3", "is damaged .*UTF-8"),
+        ("held SET text = 'another'", text),
+        ("held SET text = x'ff'", text),
+        ("held SET title = 'Another'", text),
+        ("documents SET time = time + 1", row),
+        ("documents SET id = x'ff'", row),
+        ("documents SET score = 1.25, measures = '{}'", row),
+        ("held SET text = CAST(x'ff' AS TEXT)", "is damaged .*UTF-8"),
     ):
         copy = path.with_name("copy.db")
         shutil.copy(path, copy)
         with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
-            connection.execute(change)
+            connection.execute(f"UPDATE {change} WHERE serial = 3")
         with open_store(copy) as store, pytest.raises(StoreError, match=words):
             list(store.window_documents())
 
@@ -237,12 +239,10 @@ def test_other_files_are_refused_and_not_changed(path: Path, tmp_path: Path) -> 
         connection.execute("PRAGMA user_version = 99")
     refused(path, "format 99", "only", "that wrote it")
     assert [found.name for found in tmp_path.iterdir()] == ["news.db"]
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(StoreError, match=r"is a folder; a store is a file.*/news\.db"):
         open_store(tmp_path)
-    assert says(caught.value, f"{tmp_path} is a folder", "a store is a file", "/news.db")
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(StoreError, match=r"nowhere is not a folder.*news\.db"):
         open_store(tmp_path / "nowhere" / "news.db")
-    assert says(caught.value, "nowhere is not a folder", "news.db")
     path.unlink()
     path.with_name("news.db-wal").write_bytes(b"verdicts")
     refused(path, "is gone", "news.db-wal is still there")

@@ -24,7 +24,7 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import WindowLength
 from neardup.spark import streams
-from neardup.spark.streams import NO_TIME, StreamConfig, checked_documents, document_blobs, judge_batch, sort_documents
+from neardup.spark.streams import NO_TIME, StreamConfig, checked_documents, document_blobs, judge_batch
 
 
 class MemoryState:
@@ -157,9 +157,8 @@ def test_a_confirmed_document_returns_with_its_own_time() -> None:
 
 def test_expired_segments_leave_the_state() -> None:
     plain = LocalStream(WORDS)
-    for i in range(40):
-        documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
-        plain.batch(blobs(WORDS, documents), NOON)
+    for i in range(20):
+        plain.batch(blobs(WORDS, [nd.Document(f"{i}", f"fox number {i} dog", float(NOON + 20 * i))]), NOON)
     # Segments of 20 s: those of the last 100 s, and the one in which the window ends.
     assert len(plain.state.blobs) <= 7
 
@@ -206,10 +205,3 @@ def test_invalid_rows_are_rejected_and_not_judged() -> None:
     assert set(found[3:]) == {(id, "rejected", reason, None) for id, reason in rejected}
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
     assert [row["flag"] for row in plain.batch(feature_blobs(WORDS, iter([only])), NOON)] == [Reason.NO_TEXT]
-
-
-def test_documents_of_a_micro_batch_are_sorted_by_time_then_id() -> None:
-    times = pa.array([3, 2, 2, 1], pa.timestamp("us", "UTC"))
-    columns = {"by": [""] * 4, "now": [3] * 4, "id": list("dbac"), "text": ["x"] * 4, "time": times}
-    found = sort_documents(feature_blobs(WORDS, iter([pa.RecordBatch.from_pydict(columns)])), 3)
-    assert found[0]["id"].to_pylist() == ["c", "a", "b", "d"]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from naive_text import UNASSIGNED, is_newer, is_point, naive_normalize, naive_tokens
 
 from neardup.kernels import unicode_tables
-from neardup.kernels.characters import UNASSIGNED_RANGES, compose, fold, properties
 from neardup.kernels.unicode import unicode_texts
+from neardup.kernels.unicode_tables import UNASSIGNED_RANGES, compose, fold, properties
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import (
     EMPTY_PLACEHOLDER,
@@ -265,7 +265,7 @@ def test_newer_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
 
             return asked
 
-    monkeypatch.setattr("neardup.kernels.characters.unicodedata", Unicode14())
+    monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
     monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
     text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
     assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")

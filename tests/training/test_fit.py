@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sentences import says
 
 from neardup.errors import NeardupError
+from neardup.training import fit as fit_module
 from neardup.training.fit import (
     KERNELS,
     MIN_SLOPE,
@@ -123,8 +124,8 @@ def test_an_extracted_machine_scores_as_scikit_learn(options: MachineOptions) ->
     assert (svm.C, svm.class_weight == "balanced") == (options.c, options.balanced)
     assert svm.kernel == "linear" or svm.gamma == options.gamma / 5
     others = np.concatenate([x, random_pairs(seed=3)[0], np.full((1, 5), np.nan)])
-    machine = extract_machine(estimator, -1.0, 0.0)
-    assert machine.score(others) == pytest.approx(estimator.decision_function(others), rel=1e-9, abs=1e-9)
+    machine = extract_machine(estimator, -1.0, 0.0, 0.5)
+    assert machine.score(others) == pytest.approx(estimator.decision_function(others) + 0.5, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -182,6 +183,33 @@ def test_a_ring_gets_the_rbf_kernel() -> None:
     assert search_options(x, labels, "linear").options.kernel == "linear"
 
 
+def test_the_search_is_refined_and_prefers_the_simpler_kernel() -> None:
+    x, labels = overlapping(120, 0.4, seed=1)
+    linear, bent, both = (search_options(x, labels, *kernels) for kernels in (["linear"], ["rbf"], KERNELS))
+    # The other kernel has less loss, but not clearly.
+    assert bent.sigmoid.loss(bent.scores, labels).mean() < linear.sigmoid.loss(linear.scores, labels).mean()
+    assert both.options == linear.options
+    assert (linear.options_tried, bent.options_tried, both.options_tried) == (6, 17, 23)
+    # Its C lies between those of the coarse grid.
+    assert search_options(*overlapping(120, 0.4), "linear").options.c == 2.0**-8
+
+
+def test_a_coarse_search_takes_as_many_pairs_of_the_rarer_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[tuple[int, int]] = []
+
+    def counted(x: Any, labels: Any, splits: Any) -> Any:
+        counts.append((len(labels), int(labels.sum())))
+        return scale_splits(x, labels, splits)
+
+    monkeypatch.setattr(fit_module, "COARSE_PAIRS", 40)
+    monkeypatch.setattr(fit_module, "scale_splits", counted)
+    x, labels = overlapping(120, 0.3)
+    for truth, duplicates in ((labels, 20), (~labels, 20)):
+        counts.clear()
+        assert search_options(x, truth, "linear").coarse_pairs == 40
+        assert counts == [(120, int(truth.sum())), (40, duplicates)]
+
+
 def test_scores_are_moved_so_that_probability_one_half_is_at_0() -> None:
     x, labels = overlapping(150, 0.3)
     chosen = search_options(x, labels, "linear")
@@ -196,4 +224,6 @@ def test_rare_and_difficult_duplicates_move_the_cut_below_one_half() -> None:
     chosen = search_options(x, labels, "linear")
     assert chosen.zero_probability < 0.45
     assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero_probability)
+    # Here a lower cut is better by chance only.
+    assert search_options(*overlapping(120, 0.4, seed=4), "linear").zero_probability == 0.5
     assert (chosen.scores >= 0).sum() > (chosen.sigmoid.probability(chosen.scores) >= 0.5).sum()

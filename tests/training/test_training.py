@@ -18,7 +18,7 @@ from paths import SHARED as DATA
 from sentences import says
 
 import neardup as nd
-from neardup.classifier.classifier import find_cut, parse_candidate_rule
+from neardup.classifier.classifier import Machine, find_cut, parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of, open_corpus
 from neardup.labels.store import Judgement, LabelStore
@@ -26,7 +26,15 @@ from neardup.training import fit as fitting
 from neardup.training.fit import MachineOptions, extract_machine, fit, search
 from neardup.training.folds import Folds, make_folds, pair_groups
 from neardup.training.pairs import LabelledPairs, LabelOptions, labelled_pairs
-from neardup.training.training import PRECISIONS, FittedMachine, Training, fit_and_judge, train
+from neardup.training.training import (
+    PRECISIONS,
+    FittedMachine,
+    MeasureWeight,
+    Training,
+    fit_and_judge,
+    measure_weights,
+    train,
+)
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
 RULE = "jaccard(words:1) >= 0.2"
@@ -74,6 +82,23 @@ def test_counts_figures_and_weights_agree(training: Training) -> None:
     assert repr(training).endswith(f"F1 {figures.f1.value:.3f}>")
 
 
+def test_weights_say_for_what_a_measure_speaks() -> None:
+    def machine(gamma: float, support: Any) -> Machine:
+        ones = np.ones(len(support))
+        return Machine(5 * ones, 0 * ones, ones, gamma, np.array([support]), np.ones(1), 0.0, -1.0, 0.0)
+
+    # An unknown value counts as the fill, 5.
+    x = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [np.nan, np.nan]])
+    straight = measure_weights(machine(0.0, [1.0, -1.0]), ("a", "b"), x)
+    assert straight == (MeasureWeight("a", 2.0, "for", 1.0), MeasureWeight("b", 2.0, "against", -1.0))
+    # The correlation of values and contributions is 0.76, then 0.47.
+    directions = [
+        measure_weights(machine(1.0, [0.5]), ("a",), np.linspace(-1, end, 9)[:, np.newaxis])[0].direction
+        for end in (1.2, 1.5)
+    ]
+    assert directions == ["for", "both"]
+
+
 def test_misjudged_pairs_have_their_contributions(training: Training) -> None:
     labels = {row[:2]: bool(row[2]) for row in ROWS}
     assert training.wrong
@@ -116,6 +141,34 @@ def test_duplicates_outside_the_rule_are_missed_and_equal_texts_need_no_classifi
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
+def test_the_default_rule_begins_at_the_labels_and_a_chosen_one_stays() -> None:
+    rules = [trained(candidate_rule=rule, folds=2).summary["candidate_rule"] for rule in (None, RULE)]
+    assert rules == ["jaccard(words:3) >= 0.11", "jaccard(words:1) >= 0.2"]
+
+
+#: Pairs of a path of 35 documents and 26 pairs of their own, of four groups, and of one document with all others.
+CONNECTED = {
+    "so documents are assigned": [(i, i + 1) for i in range(34)] + [(100 + i, 200 + i) for i in range(26)],
+    "4 folds instead of 5": [(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)],
+    "judge each other": [(0, i) for i in range(1, 30)],
+}
+
+
+@pytest.mark.parametrize("caveat", CONNECTED)
+def test_connected_and_indistinct_pairs_bring_caveats(caveat: str) -> None:
+    names = sorted({name for pair in CONNECTED[caveat] for name in pair})
+    stories = corpus_of({"id": list(map(str, names)), "text": [f"fox dog x{name}" for name in names]})
+    rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(CONNECTED[caveat])]
+    warnings = train(stories, rows, vector="jaccard(words:1)", candidate_rule=RULE, kernels=["linear"]).warnings
+    assert [caveat in warning for warning in warnings].count(True) == 1
+    assert any("so this classifier is useless" in warning for warning in warnings)
+
+
+def test_unknown_measures_bring_a_caveat() -> None:
+    (warning,) = trained(vector="jaccard(words:1), title", candidate_rule=RULE, folds=2).warnings
+    assert warning == "title is unknown for 37% of the pairs, which get its median instead."
+
+
 def measured(labels: Any = ROWS, **options: Any) -> LabelledPairs:
     return labelled_pairs(
         corpus_of(STORIES.table),
@@ -139,6 +192,16 @@ def test_training_measures_pairs_as_a_run_does(training: Training) -> None:
     assert evidence is not None
     assert np.array_equal(evidence.vectors, pairs.x[decided])
     assert np.array_equal(evidence.score, classifier.score(pairs.x[decided]))
+
+
+def test_texts_without_features_are_no_candidates() -> None:
+    corpus = corpus_of({"id": list("abcd"), "text": ["fox dog", "fox dog owl", "...", "!"]})
+    rows = [("a", "b", 1), ("a", "c", 0), ("c", "d", 1)]
+    rule = parse_candidate_rule(RULE)
+    pairs = labelled_pairs(
+        corpus, rows, Vector.parse("numbers"), rule, LabelOptions(), threads=1, progress=lambda stage, done, total: None
+    )
+    assert (pairs.is_candidate.tolist(), pairs.similarity.tolist()) == ([True, False, False], [2 / 3, 0.0, 0.0])
 
 
 def test_labels_are_read_from_files_and_stores(tmp_path: Path) -> None:

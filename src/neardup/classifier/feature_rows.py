@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.kernels import Bytes, Integers, Words
-from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, compose, in_ranges, properties
 from neardup.kernels.entities import (
     DIGIT,
     FEED,
@@ -30,8 +29,16 @@ from neardup.kernels.entities import (
     find_facts,
     token_prefixes,
 )
-from neardup.kernels.pairs import count_overlaps, shared_weights, sort_rows, weight_sums
-from neardup.kernels.unicode_tables import KNOWN_VERSIONS, arrays_digest
+from neardup.kernels.pairs import count_overlaps, sort_rows, weight_sums
+from neardup.kernels.unicode_tables import (
+    IGNORABLE_RANGES,
+    KNOWN_VERSIONS,
+    UNSPACED_RANGES,
+    arrays_digest,
+    compose,
+    in_ranges,
+    properties,
+)
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
@@ -81,12 +88,9 @@ class FeatureRows(NamedTuple):
         If a square does not fit, a or b is -1 and o is meaningless; ``exact_products`` gives all three.
         """
         shared = np.empty(len(left), np.int64)
-        if not weighted:
-            count_overlaps(self.offsets, self.features, left, right, shared)
-            a, b = (self.offsets[rows + 1] - self.offsets[rows] for rows in (left, right))
-            return np.column_stack([shared, a, b])
-        shared_weights(self.offsets, self.features, self.weights, not minima, left, right, shared)
-        totals = self.sums if minima else self.squares
+        weights = self.weights if weighted else np.empty(0, np.int64)
+        count_overlaps(self.offsets, self.features, weights, not minima, left, right, shared)
+        totals = (self.sums if minima else self.squares) if weighted else np.diff(self.offsets)
         return np.column_stack([shared, totals[left], totals[right]])
 
     def exact_products(self, left: int, right: int) -> tuple[int, int, int]:

@@ -84,7 +84,7 @@ def query(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
+        with reading_progress(corpus, recipe, kernels=["postings.inverted_lists"]) as progress:
             answer = query_corpus(
                 corpus,
                 recipe,

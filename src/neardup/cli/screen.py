@@ -229,7 +229,7 @@ def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
         search = (
             "hamming.pairs_within_distance"
             if recipe.measure == "hamming"
-            else "weighted.fill_weighted_lists"
+            else "weighted.weighted_lists"
             if recipe.is_weighted
             else "prefixes.match_ranks"
         )

@@ -31,7 +31,7 @@ from neardup.evaluation.systems import (
     scored_pairs,
     unique_names,
 )
-from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress
 from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
@@ -309,12 +309,6 @@ class _SystemRun(NamedTuple):
     domain_error: str
 
 
-class _CorpusScan(NamedTuple):
-    names: list[str]
-    clusters: list[str | None]
-    first_texts: pa.Table
-
-
 def compare(
     data: Any,
     labels: Any = None,
@@ -392,15 +386,15 @@ def compare(
         return recipe_systems(recipes, content, values) + learned
 
     systems = make_systems(WIDE_THRESHOLDS if thresholds is None else thresholds)
-    scan = _scan_corpus(corpus)
-    if thresholds is None and len(scan.names) > FEW_DOCUMENTS:
+    names, clusters_of, first_texts = _scan_corpus(corpus)
+    if thresholds is None and len(names) > FEW_DOCUMENTS:
         systems = make_systems(USUAL_THRESHOLDS)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels and a column of clusters are both given; give one of them")
     if labels is not None:
         parsed_labels = read_labels(
             labels,
-            scan.names,
+            names,
             label_column=label_column,
             positive=positive,
             only=only,
@@ -417,19 +411,19 @@ def compare(
             "none; leave them out"
         )
     else:
-        parsed_labels = cluster_labels(scan.clusters, scan.names, f"column {corpus.order_column!r}")
+        parsed_labels = cluster_labels(clusters_of, names, f"column {corpus.order_column!r}")
     runs: list[_SystemRun] = []
     for number, (name, system) in enumerate(zip(unique_names(systems), systems, strict=True)):
         if progress is not None:
             progress("recipes", number, len(systems))
         run_system = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
         if not system.needs_columns:
-            run_system(corpus_of(scan.first_texts))
+            run_system(corpus_of(first_texts))
         result, wall, cpu = _time_run(partial(run_system, corpus))
         tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
         featureless, domain = len(result.undecidable), _check_domain(result, system)
         runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, *domain))
-    return _build_comparison(runs, parsed_labels, len(set(scan.names)))
+    return _build_comparison(runs, parsed_labels, len(set(names)))
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
@@ -468,7 +462,8 @@ def _time_run(run_system: Callable[[], Result]) -> tuple[Result, float, float]:
     return result, wall, cpu
 
 
-def _scan_corpus(corpus: Corpus) -> _CorpusScan:
+def _scan_corpus(corpus: Corpus) -> tuple[list[str], list[str | None], pa.Table]:
+    """Return ids, clusters, and a table of the first texts."""
     names: list[str] = []
     clusters: list[str | None] = []
     first_texts: list[str] = []
@@ -477,7 +472,7 @@ def _scan_corpus(corpus: Corpus) -> _CorpusScan:
         if batch.order is not None:
             clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
         first_texts += batch.texts.slice(0, _WARM_UP_DOCUMENTS - len(first_texts)).to_pylist()
-    return _CorpusScan(names, clusters, pa.table({"text": pa.array(first_texts, pa.large_string())}))
+    return names, clusters, pa.table({"text": pa.array(first_texts, pa.large_string())})
 
 
 def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int) -> Comparison:

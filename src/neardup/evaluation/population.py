@@ -149,8 +149,7 @@ def classifier_population(classifier: Classifier, run: Runner) -> Population:
     accepting = classifier.without_cut()
     result = run(accepting.recipe.changed(keep="first"), classifier=accepting)
     pairs = distinct_pairs(result)
-    vectors = result.vectors
-    g = np.zeros(0) if vectors is None else classifier.score(vectors)
+    g = np.zeros(0) if result.vectors is None else classifier.score(result.vectors)
     probability = classifier.probability(g)
     working_score = float(classifier.probability(np.array([classifier.cut]))[0])
     scale = _make_scale("probability", _PROBABILITIES, working_score)

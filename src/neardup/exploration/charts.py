@@ -287,7 +287,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     has_few_bins = len(lengths.edges) <= _FEW_BINS
     ticks = list(lengths.edges) if has_few_bins else decade_ticks(lengths.edges[0], lengths.edges[-1])
-    axis = log_axis(format=",d" if has_few_bins else "~s", values=ticks)
+    axis = log_axis(ticks, format=",d" if has_few_bins else "~s")
     scale = alt.Scale(type="log", nice=False)
     plot = histogram(
         [row for row in rows if row["documents"]],

@@ -89,9 +89,8 @@ def check_curve(recipe: Recipe) -> None:
 class ThresholdSearch:
     """The features of a corpus, joined at the lowest threshold; a context manager that frees them.
 
-    The corpus is read once, or twice for recipes with ``needs_statistics``. It must stay open as long as the findings
-    are used. Lowering ``lowest`` finds more pairs and takes longer. Raises ``RecipeError`` if the recipe does not use
-    the exact join.
+    The corpus must stay open as long as the findings are used. Lowering ``lowest`` finds more pairs and takes longer.
+    Raises ``RecipeError`` if the recipe does not use the exact join.
     """
 
     def __init__(

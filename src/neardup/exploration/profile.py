@@ -46,10 +46,9 @@ def word_counts(texts: Sequence[str]) -> Integers:
 
 
 def length_bins(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the edges of logarithmic bins and the number of lengths in each bin.
+    """Return the edges of logarithmic bins from the shortest to the longest length above 0, and the number in each.
 
-    The bins span the shortest to the longest length; a length of 0 is in no bin. Bin i holds
-    edges[i] <= length < edges[i + 1].
+    Bin i holds edges[i] <= length < edges[i + 1].
     """
     positive = lengths[lengths > 0]
     if not len(positive):
@@ -348,9 +347,8 @@ def profile_corpus(
     memory: int | None = None,
     report: Progress | None = None,
 ) -> CorpusProfile:
-    """Return the profile of a corpus.
+    """Return the profile of a corpus, which is read twice to find boilerplate, and once for the quoted documents.
 
-    The corpus is read three times: twice to find boilerplate, and once for the documents that the profile quotes.
     ``findings`` come from a run at the threshold of the families; without them the profile has no families.
     """
     texts = text_representatives(survey.text_digests, survey.text_bytes, np.zeros(len(survey), np.bool_))

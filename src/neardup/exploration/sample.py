@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,14 +76,6 @@ class Sample:
         }
 
 
-class _TextBatch(NamedTuple):
-    """A batch of texts (or contents), their sizes in bytes, and their digests."""
-
-    texts: pa.LargeStringArray
-    sizes: Integers
-    digests: Words
-
-
 def draw_sample(
     corpus: Corpus,
     *,
@@ -93,12 +85,9 @@ def draw_sample(
     threads: int = 1,
     report: Progress | None = None,
 ) -> tuple[Sample, Survey]:
-    """Read a corpus once and draw a random sample of its documents.
+    """Read a corpus once and draw a random sample of its documents: those with the smallest hashes of row and seed.
 
-    The sample has the documents with the smallest hashes of row and seed. So it does not depend on threads, batch sizes
-    or the split into files, and a larger sample contains a smaller one.
-
-    Raises ``InputError`` if several documents have the same id.
+    So it does not depend on threads, batch sizes or the split into files, and a larger sample contains a smaller one.
     """
     smallest, columns, rows = _BottomSample(sample, seed), DocumentColumns(), deque[Integers]()
     sizes, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
@@ -108,13 +97,14 @@ def draw_sample(
         if len(batch.rows):
             rows.append(batch.rows)
 
-    for piece in map_in_order(partial(_measure_texts, content), pieces(corpus, "sample", report, add_batch), threads):
+    measured = map_in_order(partial(_measure_texts, content), pieces(corpus, "sample", report, add_batch), threads)
+    for texts, text_sizes, text_marks in measured:
         head = rows.popleft()
-        smallest.add(head[: len(piece.sizes)], piece.texts)
-        if len(head) > len(piece.sizes):
-            rows.appendleft(head[len(piece.sizes) :])
-        sizes.append(piece.sizes)
-        digests.append(piece.digests)
+        smallest.add(head[: len(texts)], texts)
+        if len(head) > len(texts):
+            rows.appendleft(head[len(texts) :])
+        sizes.append(text_sizes)
+        digests.append(text_marks)
     names = columns.names()
     corpus.check_unique_ids(names)
     codes, sources = corpus.sources_of(names.rows)
@@ -125,10 +115,10 @@ def draw_sample(
         source=codes,
         sources=sources,
     )
-    drawn_rows, texts = smallest.result()
+    drawn_rows, drawn_texts = smallest.result()
     found = Sample(
         positions=np.searchsorted(names.rows, drawn_rows),
-        texts=texts,
+        texts=drawn_texts,
         names=names,
         documents=len(names),
         bytes=int(survey.text_bytes.sum()),
@@ -137,11 +127,12 @@ def draw_sample(
     return found, survey
 
 
-def _measure_texts(content: str, texts: pa.LargeStringArray) -> _TextBatch:
+def _measure_texts(content: str, texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Integers, Words]:
+    """Return texts or their contents, with their sizes in bytes and their digests."""
     if content:
         texts = extract_contents(texts, content_method(content))
     data, offsets = text_buffers(texts)
-    return _TextBatch(texts, np.diff(offsets), text_digests(data, offsets))
+    return texts, np.diff(offsets), text_digests(data, offsets)
 
 
 class _BottomSample:

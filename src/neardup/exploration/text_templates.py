@@ -61,9 +61,8 @@ class Template:
     compared: int
     #: Some of its documents; the first one's text is that of ``pieces``.
     ids: tuple[str, ...]
-    #: Words that all compared documents have, in the same order.
+    #: Words that all compared documents have, in the same order; and their share of a document's words, in the mean.
     constant: int
-    #: ``constant`` of the words of a compared document, in the mean.
     share: float
     #: One document's text with its slots: a text and -1, or what it fills in and the slot's place in ``slots``. Put
     #: together, they are its text.
@@ -74,15 +73,12 @@ class Template:
 
 
 class Pattern(NamedTuple):
-    """The constant words and slots of some texts."""
+    """The constant words and slots of some texts, as in ``Template``."""
 
     #: Indices of the texts that fit the pattern; the first text always does.
     members: tuple[int, ...]
-    #: The number of words that these have in the same order.
     constant: int
-    #: ``constant`` of their words, in the mean.
     share: float
-    #: As in ``Template``, of the first text.
     pieces: tuple[tuple[str, int], ...]
     slots: tuple[Slot, ...]
 

@@ -152,12 +152,11 @@ class AllPairs(NamedTuple):
 def all_pairs(
     vectors: Vectors, measure: str, *, unit: int = 1, least: int = NO_CLOSE_PAIRS, threads: int = 1
 ) -> AllPairs:
-    """Compare all pairs of documents, exactly.
+    """Compare all pairs of documents, exactly; one without features shares nothing with any other.
 
-    For ``hamming`` a document has one 64-bit value or none. A document without features shares nothing with any other.
-    A distance counts as the similarity that stands for it (``neardup.recipe.measures``); ``unit`` is the value of o, a
-    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects
-    none. Raises ``NeardupError`` if the weights of a document are too large.
+    For ``hamming`` a document has one 64-bit value or none. A distance counts as the similarity that stands for it
+    (``neardup.recipe.measures``); ``unit`` is the value of o, a and b that stands for 1. ``close`` collects pairs of at
+    least ``least`` hundredths, 24 bytes each; 101 collects none.
     """
     formula, rows, totals = _prepare_rows(vectors, measure)
     count = len(totals)
@@ -225,10 +224,9 @@ def count_frequencies(
     threads: int = 1,
     report: Progress | None = None,
 ) -> Statistics:
-    """Count in how many documents of a corpus each feature of some texts occurs.
+    """Count in how many documents of a corpus, which is read once, each feature of some texts occurs.
 
-    The frequencies equal those of ``features.reading.gather_statistics``, but only the features of these texts take
-    memory. The corpus is read once. If the recipe has ``content``, the texts are already extracted contents.
+    This equals ``features.reading.gather_statistics``, but only the features of these texts take memory.
     """
     if recipe.signature.startswith("sketch"):
         # The prime of a sketch depends on the number of all features.
@@ -299,10 +297,9 @@ def build_view(
     least: int = NO_CLOSE_PAIRS,
     threads: int = 1,
 ) -> tuple[View, PairArrays]:
-    """Compare all pairs of texts by a recipe, without its threshold, second step and search.
+    """Return the view of texts by a recipe, and its pairs of at least ``least`` hundredths; 101 returns no pairs.
 
-    Without ``name`` the view is named after its features and has an n. Return the view and its pairs of at least
-    ``least`` hundredths, by positions of the texts; 101 returns no pairs.
+    Without ``name`` the view is named after its features and has an n.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)

@@ -1,22 +1,23 @@
-"""Texts to blocks of features: normalization, tokens, grams, sets or vectors, signatures; and digests of texts."""
+"""Texts to blocks of features: normalization, tokens, grams, sets or vectors, signatures; digests; and embeddings."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.errors import RecipeError
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
-from neardup.kernels import Bytes, Integers, Words
+from neardup.kernels import Bytes, Floats, Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -36,10 +37,10 @@ from neardup.kernels.grams import (
     clip_sets,
     drop_grams,
     feature_sets,
+    hash_tokens,
     list_grams,
 )
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
-from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
@@ -306,3 +307,45 @@ def _token_table(words: frozenset[str]) -> Words:
     table = np.zeros(table_size(count), np.uint64)
     insert_keys(tokens[:count], table)
     return table
+
+
+#: A cosine is a whole number of this many parts.
+COSINE_UNIT = 10**9
+
+
+class Encoder(Protocol):
+    """An object that computes embeddings: ``encode(texts)`` returns an array with one row of numbers per text."""
+
+    def encode(self, texts: list[str]) -> Any:
+        """Return the embeddings of texts."""
+
+
+def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
+    """Return the embeddings of texts as rows of length 1, or of zeros if the encoder returns zeros.
+
+    Raises ``RecipeError`` if the encoder fails or returns anything but a finite row per text.
+    """
+    if not len(texts):
+        return np.empty((0, 1))
+    try:
+        rows = np.asarray(encoder.encode(list(texts)), np.float64)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the encoder {type(encoder).__name__} fails ({error}); it must have encode(texts), which returns a "
+            "row of finite numbers for each text"
+        ) from error
+    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+        raise RecipeError(
+            f"the encoder returned an array of shape {rows.shape} for {len(texts):,} texts; it must return a row of "
+            "finite numbers for each"
+        )
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit
+
+
+def cosine_counts(embeddings: Floats, left: Integers, right: Integers) -> Integers:
+    """Return o, a and b of pairs of embeddings as int64[n, 3]: their cosine, clipped to [0, 1], in units of 1e-9."""
+    cosine = np.einsum("ij,ij->i", embeddings[left], embeddings[right])
+    o = np.rint(np.clip(cosine, 0, 1) * COSINE_UNIT).astype(np.int64)
+    return np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])

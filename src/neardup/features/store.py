@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels import Bools, Integers, Words
-from neardup.kernels.counts import group_equal_sets
+from neardup.kernels.counts import copy_sets, group_equal_sets
 from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
@@ -250,15 +250,11 @@ class FeatureStore:
             first += block.documents
 
     def sets_of(self, documents: Integers) -> tuple[Words, Integers]:
-        """Return the features of some documents (ascending row numbers), concatenated, and the size of each set."""
-        found = [np.empty(0, np.uint64)]
-        first = 0
-        for features, sizes in self.set_blocks():
-            ends = np.cumsum(sizes)
-            rows = documents[(documents >= first) & (documents < first + len(ends))] - first
-            found += [features[ends[d] - sizes[d] : ends[d]] for d in rows.tolist()]
-            first += len(ends)
-        return np.concatenate(found), self.sizes[documents]
+        """Return the features of some documents, concatenated, and the size of each set."""
+        sizes = self.sizes[documents]
+        features = np.empty(int(sizes.sum()), np.uint64)
+        copy_sets(self.addresses()[documents], row_heads(sizes), features)
+        return features, sizes
 
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""

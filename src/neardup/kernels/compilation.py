@@ -186,9 +186,12 @@ class _KernelCompiler(Compiler):  # type: ignore[misc]
         return compiled
 
 
+_INNER_OPTIONS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _InnerCompiler}
+
+
 def inner_kernel(function: Any) -> Any:
     """Compile a function that only kernels call, in a third of the time that a kernel takes."""
-    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
+    return njit(**_INNER_OPTIONS)(function)
 
 
 def leaf_kernel(function: Any) -> Any:
@@ -196,9 +199,7 @@ def leaf_kernel(function: Any) -> Any:
 
     References to its arrays are not counted. In a loop over a few entries, counting would cost more than the work.
     """
-    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler, _nrt=False)(
-        function
-    )
+    return njit(**_INNER_OPTIONS, _nrt=False)(function)
 
 
 def kernel(function: Any) -> Any:

@@ -7,9 +7,8 @@ from numba import uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.grams import write_ngrams, write_whole_gram
+from neardup.kernels.grams import hash_tokens, longest_span, write_ngrams, write_whole_gram
 from neardup.kernels.tables import contains_key, find_slot
-from neardup.kernels.tokens import hash_tokens
 
 
 @kernel
@@ -50,9 +49,7 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
     1-grams that these begin with; slots, keys, filter_bits: from ``insert_grams``; numbers, positions: int64, get the
     number of each gram and the token at which it begins; heads: int64[d + 1], gets the first gram of each text.
     """
-    longest = 0
-    for d in range(spans.shape[0]):
-        longest = max(longest, spans[d, 1] - spans[d, 0])
+    longest = longest_span(spans)
     edges = np.empty(longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)

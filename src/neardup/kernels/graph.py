@@ -6,7 +6,7 @@ A node is a document that represents all documents equal to it. Its edges are ``
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
+from numba import int64, uint64
 
 from neardup.kernels.compilation import inner_kernel, kernel
 
@@ -146,3 +146,79 @@ def expand_pairs(begin, end, representative, members, graph, out, similarities):
         out[first:written, 1] = out[first:written, 1][order]
         similarities[first:written] = similarities[first:written][order]
     return end, written
+
+
+_ONE = uint64(1)
+#: Thresholds per machine word.
+THRESHOLDS_PER_WORD = 64
+
+
+@kernel
+def earlier_neighbours(left, right, level, heads, earlier, levels):
+    """Write for each node its neighbours with smaller numbers, and the levels of those pairs.
+
+    left, right: int64[e], the nodes of each pair; level: int16[e]; heads: int64[k + 1], zeros at first, gets where each
+    row begins; earlier: int32[e] and levels: int16[e], written.
+    """
+    for e in range(left.shape[0]):
+        heads[max(left[e], right[e]) + 1] += 1
+    for node in range(heads.shape[0] - 1):
+        heads[node + 1] += heads[node]
+    at = heads[:-1].copy()
+    for e in range(left.shape[0]):
+        later = max(left[e], right[e])
+        earlier[at[later]] = min(left[e], right[e])
+        levels[at[later]] = level[e]
+        at[later] += 1
+
+
+@kernel
+def count_kept_at_levels(heads, earlier, levels, begin, kept, kept_counts):
+    """Select the kept nodes at 64 thresholds: in keep order, keep each one unless an earlier kept one matches it.
+
+    Bit k of a word stands for threshold begin + k. heads, earlier, levels: from ``earlier_neighbours``, with nodes
+    numbered in keep order; kept: uint64[k], written; kept_counts: int64[64], zeros at first, gets how many are kept at
+    each.
+    """
+    for node in range(kept.shape[0]):
+        matched = uint64(0)
+        for e in range(heads[node], heads[node + 1]):
+            upto = levels[e] - begin
+            if upto >= THRESHOLDS_PER_WORD - 1:
+                matched |= kept[earlier[e]]
+            elif upto >= 0:
+                matched |= kept[earlier[e]] & ((_ONE << uint64(upto + 1)) - _ONE)
+        kept[node] = ~matched
+        for k in range(THRESHOLDS_PER_WORD):
+            kept_counts[k] += int64((kept[node] >> uint64(k)) & _ONE)
+
+
+@kernel
+def count_families_at_levels(left, right, order, heads, documents, families, largest):
+    """Count, at each threshold, the components of more than one document, and the documents of the largest one.
+
+    left, right: int64[e], the nodes of each pair; order: int64[e], the pairs by level; heads: int64[l + 1], where each
+    level begins in order; documents: int64[k], how many documents each node stands for, overwritten; families, largest:
+    int64[l], written.
+    """
+    root = np.arange(documents.shape[0])
+    multiple = 0
+    largest_so_far = 0
+    for node in range(documents.shape[0]):
+        if documents[node] > 1:
+            multiple += 1
+            largest_so_far = max(largest_so_far, documents[node])
+    for level in range(families.shape[0] - 1, -1, -1):
+        for i in range(heads[level], heads[level + 1]):
+            a = find_root(left[order[i]], root)
+            b = find_root(right[order[i]], root)
+            if a == b:
+                continue
+            multiple += 1 - int64(documents[a] > 1) - int64(documents[b] > 1)
+            if documents[a] < documents[b]:
+                a, b = b, a
+            root[b] = a
+            documents[a] += documents[b]
+            largest_so_far = max(largest_so_far, documents[a])
+        families[level] = multiple
+        largest[level] = largest_so_far

@@ -1,4 +1,4 @@
-"""Computations on pairs of documents: overlaps, edit distances, keepers and families by threshold, discriminants."""
+"""Computations on pairs of documents: overlaps, edit distances, discriminants."""
 
 from __future__ import annotations
 
@@ -8,33 +8,7 @@ import numpy as np
 from numba import float64, int64, uint64
 
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.graph import find_root
 from neardup.kernels.tables import clear_table, find_slot, lookup_value, number_keys, table_buffer
-
-
-@kernel
-def count_overlaps(heads, features, left, right, out):
-    """Set out[i] to the number of features that documents left[i] and right[i] share.
-
-    heads: int64[n + 1]; features: uint64, ascending within each document; left, right, out: int64[k].
-    """
-    for i in range(out.shape[0]):
-        a = heads[left[i]]
-        b = heads[right[i]]
-        end_a = heads[left[i] + 1]
-        end_b = heads[right[i] + 1]
-        shared = 0
-        while a < end_a and b < end_b:
-            if features[a] == features[b]:
-                shared += 1
-                a += 1
-                b += 1
-            elif features[a] < features[b]:
-                a += 1
-            else:
-                b += 1
-        out[i] = shared
-
 
 _ALL = ~uint64(0)
 _BIT = uint64(1)
@@ -74,11 +48,13 @@ def weight_sums(heads, weights, sums, squares):
 
 
 @kernel
-def shared_weights(heads, features, weights, squares, left, right, out):
+def count_overlaps(heads, features, weights, squares, left, right, out):
     """Set out[i] to the dot product of two documents' weights, or to the sum of the smaller weights.
 
-    heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64; left, right, out: int64[k].
+    heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64, or empty for weights of 1;
+    left, right, out: int64[k].
     """
+    weighted = weights.shape[0] > 0
     for i in range(out.shape[0]):
         a = heads[left[i]]
         b = heads[right[i]]
@@ -89,7 +65,9 @@ def shared_weights(heads, features, weights, squares, left, right, out):
         while a < end_a and b < end_b:
             feature_a = features[a]
             feature_b = features[b]
-            if feature_a == feature_b:
+            if not weighted:
+                total += int64(feature_a == feature_b)
+            elif feature_a == feature_b:
                 total += weights[a] * weights[b] if squares else min(weights[a], weights[b])
             a += int64(feature_a <= feature_b)
             b += int64(feature_b <= feature_a)
@@ -207,81 +185,6 @@ def edit_distances(heads, tokens, left, right, distances, lengths):
             distances[i] = _levenshtein(shorter, longer, masks, ups, downs) if end_a > a else end_b - b
         if lengths.shape[0] > 0:
             lengths[i] = equal_ends + _lcs_length(shorter, longer, masks, ups)
-
-
-#: Thresholds per machine word.
-THRESHOLDS_PER_WORD = 64
-
-
-@kernel
-def earlier_neighbours(left, right, level, heads, earlier, levels):
-    """Write for each node its neighbours with smaller numbers, and the levels of those pairs.
-
-    left, right: int64[e], the nodes of each pair; level: int16[e]; heads: int64[k + 1], zeros at first, gets where each
-    row begins; earlier: int32[e] and levels: int16[e], written.
-    """
-    for e in range(left.shape[0]):
-        heads[max(left[e], right[e]) + 1] += 1
-    for node in range(heads.shape[0] - 1):
-        heads[node + 1] += heads[node]
-    at = heads[:-1].copy()
-    for e in range(left.shape[0]):
-        later = max(left[e], right[e])
-        earlier[at[later]] = min(left[e], right[e])
-        levels[at[later]] = level[e]
-        at[later] += 1
-
-
-@kernel
-def count_kept_at_levels(heads, earlier, levels, begin, kept, kept_counts):
-    """Select the kept nodes at 64 thresholds: in keep order, keep each one unless an earlier kept one matches it.
-
-    Bit k of a word stands for threshold begin + k. heads, earlier, levels: from ``earlier_neighbours``, with nodes
-    numbered in keep order; kept: uint64[k], written; kept_counts: int64[64], zeros at first, gets how many are kept at
-    each.
-    """
-    for node in range(kept.shape[0]):
-        matched = uint64(0)
-        for e in range(heads[node], heads[node + 1]):
-            upto = levels[e] - begin
-            if upto >= THRESHOLDS_PER_WORD - 1:
-                matched |= kept[earlier[e]]
-            elif upto >= 0:
-                matched |= kept[earlier[e]] & ((_BIT << uint64(upto + 1)) - _BIT)
-        kept[node] = ~matched
-        for k in range(THRESHOLDS_PER_WORD):
-            kept_counts[k] += int64((kept[node] >> uint64(k)) & _BIT)
-
-
-@kernel
-def count_families_at_levels(left, right, order, heads, documents, families, largest):
-    """Count, at each threshold, the components of more than one document, and the documents of the largest one.
-
-    left, right: int64[e], the nodes of each pair; order: int64[e], the pairs by level; heads: int64[l + 1], where each
-    level begins in order; documents: int64[k], how many documents each node stands for, overwritten; families, largest:
-    int64[l], written.
-    """
-    root = np.arange(documents.shape[0])
-    multiple = 0
-    largest_so_far = 0
-    for node in range(documents.shape[0]):
-        if documents[node] > 1:
-            multiple += 1
-            largest_so_far = max(largest_so_far, documents[node])
-    for level in range(families.shape[0] - 1, -1, -1):
-        for i in range(heads[level], heads[level + 1]):
-            a = find_root(left[order[i]], root)
-            b = find_root(right[order[i]], root)
-            if a == b:
-                continue
-            multiple += 1 - int64(documents[a] > 1) - int64(documents[b] > 1)
-            if documents[a] < documents[b]:
-                a, b = b, a
-            root[b] = a
-            documents[a] += documents[b]
-            largest_so_far = max(largest_so_far, documents[a])
-        families[level] = multiple
-        largest[level] = largest_so_far
 
 
 @kernel

@@ -64,10 +64,11 @@ def shared_weight(kind, weight, other_weight):
 
 
 @kernel
-def begin_lists(rows, table, heads):
-    """Turn heads (zeros at first, one more than lists) into the beginnings of the lists."""
+def inverted_lists(rows, table, count):
+    """Return the lists of the documents that contain each of the ``count`` features that a table numbers."""
     features, begins, totals, keys, values = rows.features, rows.heads, rows.totals, table.keys, table.values
     base, last = uint64(keys.ctypes.data), features.shape[0] - 1
+    heads = np.zeros(count + 1, np.int64)
     for d in range(totals.shape[0]):
         if totals[d] < 0:
             continue
@@ -76,18 +77,11 @@ def begin_lists(rows, table, heads):
             slot = find_slot(features[i], keys)
             if keys[slot] != uint64(0):
                 heads[values[slot] + 1] += 1
-    for number in range(heads.shape[0] - 1):
+    for number in range(count):
         heads[number + 1] += heads[number]
-
-
-@kernel
-def fill_inverted_lists(rows, table, lists):
-    """Fill the lists, whose heads are set."""
-    features, begins, totals, keys, values = rows.features, rows.heads, rows.totals, table.keys, table.values
-    base, last = uint64(keys.ctypes.data), features.shape[0] - 1
-    weights, documents, weights_of_lists = rows.weights, lists.documents, lists.weights
-    weighted = weights.shape[0] > 0
-    filled = lists.heads.copy()
+    weights, weighted = rows.weights, rows.weights.shape[0] > 0
+    documents, weights_of_lists = np.empty(heads[count], np.int32), np.empty(heads[count] if weighted else 0, np.int64)
+    filled = heads.copy()
     for d in range(totals.shape[0]):
         if totals[d] < 0:
             continue
@@ -100,6 +94,7 @@ def fill_inverted_lists(rows, table, lists):
                 if weighted:
                     weights_of_lists[filled[number]] = weights[i]
                 filled[number] += 1
+    return InvertedLists(heads, documents, weights_of_lists)
 
 
 @leaf_kernel
@@ -414,6 +409,18 @@ def _search(query, code, kind, rows, table, lists, buffers, heap):
     return size
 
 
+@inner_kernel
+def _write_heap(query, a, heap, size, out, written):
+    """Write (query, document, o, a, b) of the first ``size`` documents; return how many rows there are then."""
+    for i in range(size):
+        out[written + i, 0] = query
+        out[written + i, 1] = heap.documents[i]
+        out[written + i, 2] = heap.common[i]
+        out[written + i, 3] = a
+        out[written + i, 4] = heap.totals[i]
+    return written + size
+
+
 @kernel
 def find_nearest(begin, end, queries, code, kind, rows, table, lists, buffers, heap, out):
     """Find the k documents closest to each of the queries [begin, end), the closest first.
@@ -427,13 +434,7 @@ def find_nearest(begin, end, queries, code, kind, rows, table, lists, buffers, h
         size = 0
         if rows.totals[queries[begin]] > 0:
             size = _search(queries[begin], code, kind, rows, table, lists, buffers, heap)
-        for i in range(size):
-            out[written, 0] = begin
-            out[written, 1] = heap.documents[i]
-            out[written, 2] = heap.common[i]
-            out[written, 3] = rows.totals[queries[begin]]
-            out[written, 4] = heap.totals[i]
-            written += 1
+        written = _write_heap(begin, rows.totals[queries[begin]], heap, size, out, written)
         begin += 1
     return begin, written
 
@@ -463,13 +464,7 @@ def find_nearest_values(begin, end, queries, values, documents, heap, out):
             if i != query and (size < heap.common.shape[0] or common > heap.common[0]):
                 size = push(OVERLAP, 64, heap, size, common, 64, documents[i])
         sort_heap(OVERLAP, 64, heap, size)
-        for i in range(size):
-            out[written, 0] = begin
-            out[written, 1] = heap.documents[i]
-            out[written, 2] = heap.common[i]
-            out[written, 3] = 64
-            out[written, 4] = 64
-            written += 1
+        written = _write_heap(begin, 64, heap, size, out, written)
         begin += 1
     return begin, written
 

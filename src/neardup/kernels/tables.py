@@ -55,9 +55,15 @@ def table_buffer(count):
 
 
 @inner_kernel
+def table_in(buffer, count):
+    """Return the front of a buffer that a table for ``count`` keys takes."""
+    return buffer[: _table_size(count)]
+
+
+@inner_kernel
 def clear_table(buffer, count):
     """Return the front of a buffer as an empty table for ``count`` keys."""
-    keys = buffer[: _table_size(count)]
+    keys = table_in(buffer, count)
     keys[:] = uint64(0)
     return keys
 

@@ -159,25 +159,11 @@ def _write_replacement(out, n, state, at, tables):
 
 @inner_kernel
 def normalize_utf8(data, lo, hi, tables, out):
-    """Write the comparable text of data[lo:hi] to out.
+    """Write the comparable text of data[lo:hi], valid UTF-8, to out; return the number of bytes.
 
-    Parameters
-    ----------
-    data : uint8[:]
-        Valid UTF-8.
-    lo, hi : int
-        The document's first byte and the one after its last.
-    tables : UnicodeTables
-        From `neardup.text.normalize.kernel_tables`.
-    out : uint8[:]
-        A buffer of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
-
-    Returns
-    -------
-    int
-        The number of bytes written: tokens separated by one space, without spaces at the ends. It is -1 if marks
-        compose out of order, more than 30 follow one base, or replacements outgrow `out`. Then the text needs
-        `neardup.text.normalize.normalize`, and the contents of `out` are undefined.
+    tables: UnicodeTables; out: uint8, at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes, gets tokens separated by one
+    space, without spaces at the ends. Returns -1 if marks compose out of order, more than 30 follow one base, or
+    replacements outgrow `out`. Then the text needs `neardup.text.normalize.normalize`, and `out` is undefined.
     """
     kinds, orders, slots, blob, pairs, ascii_bytes = tables
     # Typed, so that callees are not compiled a second time for a literal 0.

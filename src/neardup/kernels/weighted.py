@@ -129,21 +129,17 @@ def arrange_terms(begin, end, members, vectors, table, minima, remaining_limits,
 
 
 @kernel
-def count_indexed(sets, heads):
-    """Turn heads (zeros at first, one more than positions) into the beginnings of the lists."""
-    starts, lengths, terms = sets.starts, sets.index_lengths, sets.terms
+def weighted_lists(sets, count):
+    """Return the lists of the indexed terms, for ``count`` positions."""
+    starts, lengths, terms, extents = sets.starts, sets.index_lengths, sets.terms, sets.remaining_extents
+    heads = np.zeros(count + 1, np.int64)
     for rank in range(starts.shape[0]):
         for i in range(starts[rank], starts[rank] + lengths[rank]):
             heads[(terms[i] >> POSITION_SHIFT) + 1] += 1
-    for f in range(heads.shape[0] - 1):
+    for f in range(count):
         heads[f + 1] += heads[f]
-
-
-@kernel
-def fill_weighted_lists(sets, postings):
-    """Fill the entries of the lists."""
-    ends, entries, remaining_extents = postings.heads.copy(), postings.entries, postings.remaining_extents
-    starts, lengths, terms, extents = sets.starts, sets.index_lengths, sets.terms, sets.remaining_extents
+    ends, entries = heads.copy(), np.empty((heads[count], 3), np.int32)
+    remaining_extents = entries.view(np.float32)
     for rank in range(starts.shape[0]):
         start = starts[rank]
         for i in range(lengths[rank]):
@@ -152,6 +148,7 @@ def fill_weighted_lists(sets, postings):
             entries[at, 0] = int32(rank)
             entries[at, 1] = int32(terms[start + i] & WEIGHT_MASK)
             remaining_extents[at, 2] = extents[start + i]
+    return WeightedLists(heads, entries, remaining_extents)
 
 
 class RequiredOverlaps(NamedTuple):

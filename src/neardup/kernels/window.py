@@ -77,19 +77,10 @@ def _sort_ranks(ranks, count, buffer, digits):
 def order_features(features, heads, keys, ranks, order, unranked, buffer, digits):
     """Write each document's features in the window's order.
 
-    Parameters
-    ----------
-    features : uint64[m]
-        Distinct within a document; those of d are features[heads[d]:heads[d + 1]].
-    keys, ranks : uint64[t], uint32[t]
-        The vocabulary, a hash table from features to ranks.
-    order : uint64[m]
-        Gets, for each document, the unranked features in ascending order, then the ranks of the others in ascending
-        order.
-    unranked : int64[n]
-        Gets the number of unranked features of each document.
-    buffer, digits : uint64[at least the longest document], int64[2, 2**11]
-        Buffers.
+    features: uint64[m], distinct within a document; keys, ranks: uint64[t], uint32[t], the vocabulary, a hash table;
+    order: uint64[m], gets for each document the unranked features, ascending, then the ranks of the others, ascending;
+    unranked: int64[n], gets how many are unranked; buffer: uint64, as long as the longest document; digits: int64[2,
+    2**11].
     """
     has_vocabulary = keys.shape[0] > EMPTY_TABLE_SIZE
     at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
@@ -141,8 +132,8 @@ CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPY_LIMIT, MERGE_LIMIT = ra
 #: Further indices: the bytes that a document needs, the number of keys in buckets, its limit before the table is
 #: doubled, and the first bit of a key's tag.
 REQUESTED, SIGNATURES, MAX_SIGNATURES, TAG_SHIFT = range(9, 13)
-#: Columns of a record: time, expiry, address, size, packed layout, serial number, and the two words of the text's
-#: digest.
+#: Columns of a record: time, expiry, address, size, layout (``_layout_of``), serial number, and the two words of the
+#: text's digest.
 TIME, EXPIRY, ADDRESS, SIZE, LAYOUT, SERIAL, DIGEST, DIGEST_END = range(8)
 _LAYOUT_SHIFT = 32
 #: The most entries of a block, and the bytes of its header: link, number of entries, capacity.
@@ -187,21 +178,13 @@ class WindowIndex(NamedTuple):
 
 
 @njit(inline="always")
-def pack_layout(unranked, wide):
-    """Pack the number of unranked features and of wide ranks of a document into one number; each is below 2**31."""
-    return unranked | (wide << _LAYOUT_SHIFT)
+def _layout_of(record):
+    """Return how many features of a document are unranked, how many ranks have four bytes, and how many have two.
 
-
-@njit(inline="always")
-def unranked_features(shape):
-    """Return the number of unranked features from a packed layout."""
-    return shape & ((int64(1) << _LAYOUT_SHIFT) - 1)
-
-
-@njit(inline="always")
-def wide_ranks(shape):
-    """Return the number of wide ranks from a packed layout."""
-    return shape >> _LAYOUT_SHIFT
+    The first two, each below 2**31, are packed into one number.
+    """
+    unranked, wide = record[LAYOUT] & ((int64(1) << _LAYOUT_SHIFT) - 1), record[LAYOUT] >> _LAYOUT_SHIFT
+    return unranked, wide, record[SIZE] - unranked - wide
 
 
 @njit(inline="always")
@@ -394,9 +377,9 @@ def append_entries(slots, entries, index):
                 new_capacity = used + max(used // 2, 1)
             else:
                 previous = address
-                new_capacity = (
-                    min(2 * capacity, BLOCK_ENTRIES) if address >= segment else min(capacity, _FIRST_CAPACITY)
-                )
+                new_capacity = min(2 * capacity, BLOCK_ENTRIES)
+                if address < segment:
+                    new_capacity = min(capacity, _FIRST_CAPACITY)
         new_pointer = pointer_to(bases, cursor)
         n_kept = int64(0)
         for k in range(n_copied):
@@ -503,10 +486,8 @@ def count_bucket_hits(keys, index):
         if i + _PREFETCH_BUCKETS < count:
             prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
         bucket = _bucket_address(keys[i], index)
-        lanes = (
-            _words_below(bucket, _bucket_entry(keys[i], uint32(0), index), _ALL_BITS, uint32(1 << DOCUMENT_BITS))
-            & _ENTRY_LANES
-        )
+        first_entry = _bucket_entry(keys[i], uint32(0), index)
+        lanes = _words_below(bucket, first_entry, _ALL_BITS, uint32(1 << DOCUMENT_BITS)) & _ENTRY_LANES
         while lanes:
             entry = load_u32(bucket + uint64(4) * trailing_zeros(lanes))
             row = hits + uint64(entry & mask)
@@ -599,18 +580,11 @@ def insertion_credit(rule, size, shared_keys):
 def pair_signatures(order, credit, bits, salt):
     """Return the keys of a document: signatures of two features in the same one of 2**bits cells.
 
-    Parameters
-    ----------
-    order : uint64
-        Its features, in an order that all documents share.
-    credit : int
-        Features are taken until they earn this credit, or all are taken. Raising it makes more, and more frequent,
-        keys.
-    bits : int
-        Raising it makes fewer keys, from more frequent features.
-    salt : uint64
-        Odd. For at most 2 in B salts, two given features share a cell (multiply-shift: Dietzfelbinger et al. 1997). So
-        n features make at most n * n / B keys on average, whoever chose them, as long as the salt is secret.
+    order: uint64, its features, in an order that all documents share. credit: features are taken until they earn it, or
+    all are taken; raising it makes more, and more frequent, keys. bits: raising it makes fewer keys, from more frequent
+    features. salt: uint64, odd. For at most 2 in B salts, two given features share a cell (multiply-shift:
+    Dietzfelbinger et al. 1997). So n features make at most n * n / B keys on average, whoever chose them, as long as
+    the salt is secret.
     """
     hashed = np.empty(order.shape[0], np.uint64)
     counts = np.zeros(1 << bits, np.int64)
@@ -653,6 +627,12 @@ _RANKS_PER_CHECK = 128
 NARROW_RANKS = 1 << 16
 
 
+@njit(inline="always")
+def first_narrow_rank(ranks):
+    """Return the first of all ranks that is stored in two bytes."""
+    return max(ranks - NARROW_RANKS, 0)
+
+
 @kernel
 def similarity(code, o, a, b):
     """Return the similarity of ``neardup.recipe.measures``, by the same operations on the same numbers."""
@@ -679,7 +659,7 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, required
     count = int64(0)
     i = int64(0)
     k = int64(0)
-    other_unranked = unranked_features(record[LAYOUT])
+    other_unranked, wide, n_narrow = _layout_of(record)
     while i < unranked and k < other_unranked:
         other_feature = load_u64(pointer + uint64(8 * k))
         feature = order[i]
@@ -689,8 +669,6 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, required
     if order.shape[0] == unranked:
         return count
     pointer += uint64(8 * other_unranked)
-    wide = wide_ranks(record[LAYOUT])
-    n_narrow = record[SIZE] - other_unranked - wide
     for k in range(wide):
         count += flags[load_u32(pointer + uint64(4 * k))]
     pointer += uint64(4 * wide)
@@ -713,9 +691,8 @@ def overlaps_with_records(documents, index, flags, out):
         record = index.records[d & mask]
         if record[SIZE] > 0:
             pointer = pointer_to(index.bases, record[ADDRESS])
-            out[d & mask, 0] = overlap_with_record(
-                order, unranked, pointer, record, max(flags.shape[0] - NARROW_RANKS, 0), int64(0), flags
-            )
+            first_narrow = first_narrow_rank(flags.shape[0])
+            out[d & mask, 0] = overlap_with_record(order, unranked, pointer, record, first_narrow, int64(0), flags)
             out[d & mask, 1] = order.shape[0]
             out[d & mask, 2] = record[SIZE]
     for k in range(order.shape[0] - unranked):
@@ -723,29 +700,28 @@ def overlaps_with_records(documents, index, flags, out):
 
 
 @inner_kernel
-def insertion_signatures(order, size, rule, is_inserted, index):
-    """Return the signatures (uint64) of a document; none if it is indexed by single features.
+def insertion_signatures(i, documents, rule, is_inserted, index):
+    """Return the signatures (uint64) of document i; none if it is indexed otherwise.
 
     Empty, too, if the document is not inserted and no document of its size range has been inserted by signatures.
     """
-    row = plan_row(index.plan, size)
+    begin, end = documents.heads[i], documents.heads[i + 1]
+    row = plan_row(index.plan, end - begin)
     if row < 0 or not (is_inserted or index.plan[row, ENTERED]):
         return np.empty(0, np.uint64)
     plan = index.plan[row]
-    return pair_signatures(
-        order, insertion_credit(rule, size, plan[SHARED_KEYS]), plan[CELL_BITS], index.salt + uint64(2 * row)
-    )
+    credit = insertion_credit(rule, end - begin, plan[SHARED_KEYS])
+    return pair_signatures(documents.order[begin:end], credit, plan[CELL_BITS], index.salt + uint64(2 * row))
 
 
 @kernel
-def find_candidates(order, size, rule, signatures, index, rows, bounds, slots):
-    """Write the rows of all documents that may match a set; return how many.
+def find_candidates(order, size, rule, signatures, index, buffers):
+    """Write the rows of all documents that may match a set to buffers.candidates; return how many.
 
-    order: uint64[size], features in the window's order; signatures: from ``insertion_signatures``; bounds, slots:
-    buffers, see ``count_prefix_hits``.
+    order: uint64[size], features in the window's order; signatures: from ``insertion_signatures``.
     """
     plan = index.plan
-    min_hits = count_prefix_hits(order, size, rule, index, bounds, slots)
+    min_hits = count_prefix_hits(order, size, rule, index, buffers.bounds, buffers.slots)
     smallest = smallest_partner(rule, size)
     searches = min_hits > 0
     for row in range(plan.shape[0]):
@@ -759,10 +735,11 @@ def find_candidates(order, size, rule, signatures, index, rows, bounds, slots):
             count_bucket_hits(signatures, index)
         else:
             credit = size - required_overlap(rule, size, low) + shared_keys
-            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], index.salt + uint64(2 * row)), index)
+            salt = index.salt + uint64(2 * row)
+            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], salt), index)
         min_hits = min(min_hits, shared_keys) if searches else shared_keys
         searches = True
-    return take_frequent_rows(min_hits, index, rows) if searches else int64(0)
+    return take_frequent_rows(min_hits, index, buffers.candidates) if searches else int64(0)
 
 
 @inner_kernel
@@ -815,12 +792,6 @@ class WindowBuffers(NamedTuple):
 
 
 @njit(inline="always")
-def first_narrow_rank(buffers):
-    """Return the first rank that is stored in two bytes: the most frequent features are."""
-    return max(buffers.flags.shape[0] - NARROW_RANKS, 0)
-
-
-@njit(inline="always")
 def _share_a_key(keys, pointer):
     """Return whether two documents share a key: key k of one is compared with key k of the other."""
     count = keys.shape[0]
@@ -840,7 +811,7 @@ def _compare_candidates(i, count, documents, rule, window, index, buffers, kind,
     order, unranked, size = documents.order[begin:end], documents.unranked[i], end - begin
     best = -1.0
     written = int64(0)
-    records = uint64(index.records.ctypes.data)
+    records, first_narrow = uint64(index.records.ctypes.data), first_narrow_rank(buffers.flags.shape[0])
     for c in range(count):
         if c + 12 < count:
             prefetch(records + uint64(64 * buffers.candidates[c + 12]))
@@ -855,25 +826,22 @@ def _compare_candidates(i, count, documents, rule, window, index, buffers, kind,
         if record[EXPIRY] < documents.least_expiries[i] or abs(record[TIME] - documents.times[i]) > window:
             continue
         pointer = pointer_to(index.bases, record[ADDRESS])
+        own_total, other_total = size, other_size
         if kind == FINGERPRINTS:
             o = 64 - int64(popcount(documents.features[begin] ^ load_u64(pointer)))
             if 64 - o > rule[1]:
                 continue
             own_total = other_total = int64(64)
-            score = float64(o)
         else:
-            own_total, other_total = size, other_size
             required = required_overlap(rule, size, other_size)
             if required > min(size, other_size):
                 continue
             if kind == BY_KEYS and not _share_a_key(documents.keys[i], pointer):
                 continue
-            o = overlap_with_record(
-                order, unranked, pointer, record, first_narrow_rank(buffers), required, buffers.flags
-            )
+            o = overlap_with_record(order, unranked, pointer, record, first_narrow, required, buffers.flags)
             if o < required:
                 continue
-            score = similarity(rule[0], o, size, other_size)
+        score = similarity(rule[0], o, own_total, other_total)
         if list_all:
             if at + written >= out.shape[0]:
                 return int64(-1)
@@ -896,31 +864,18 @@ def _set_flags(documents, i, flags, value):
 
 
 @inner_kernel
-def _signatures_for(i, documents, rule, is_inserted, index, kind):
-    if kind != BY_PREFIX:
-        return np.empty(0, np.uint64)
-    begin, end = documents.heads[i], documents.heads[i + 1]
-    return insertion_signatures(documents.order[begin:end], end - begin, rule, is_inserted, index)
-
-
-@inner_kernel
 def _find_matches(i, documents, signatures, rule, window, index, buffers, kind, list_all, out, at):
     """Write the matches of document i as ``_compare_candidates`` does; return how many, and how many were compared."""
     begin, end = documents.heads[i], documents.heads[i + 1]
     if kind == BY_PREFIX:
-        order = documents.order[begin:end]
-        count = find_candidates(
-            order, end - begin, rule, signatures, index, buffers.candidates, buffers.bounds, buffers.slots
-        )
+        count = find_candidates(documents.order[begin:end], end - begin, rule, signatures, index, buffers)
     else:
         count = find_by_keys(documents.keys[i], index, buffers.candidates)
     if count == 0:
         return int64(0), count
-    if kind != FINGERPRINTS:
-        _set_flags(documents, i, buffers.flags, 1)
+    _set_flags(documents, i, buffers.flags, 1)
     written = _compare_candidates(i, count, documents, rule, window, index, buffers, kind, list_all, out, at)
-    if kind != FINGERPRINTS:
-        _set_flags(documents, i, buffers.flags, 0)
+    _set_flags(documents, i, buffers.flags, 0)
     return written, count
 
 
@@ -944,29 +899,24 @@ def _insert(i, documents, signatures, rule, index, buffers, kind):
         counters[CURSOR] += 8 * keys
         address += 8 * keys
         pointer += uint64(8 * keys)
-    if kind == FINGERPRINTS:
-        store_u64(pointer, documents.features[begin])
-        counters[CURSOR] += 8
-    else:
-        for k in range(unranked):
-            store_u64(pointer + uint64(8 * k), documents.order[begin + k])
-        pointer += uint64(8 * unranked)
-        first_narrow = first_narrow_rank(buffers)
-        while wide < size - unranked and documents.order[begin + unranked + wide] < first_narrow:
-            store_u32(pointer + uint64(4 * wide), uint32(documents.order[begin + unranked + wide]))
-            wide += 1
-        pointer += uint64(4 * wide)
-        for k in range(size - unranked - wide):
-            store_u16(
-                pointer + uint64(2 * k), uint16(int64(documents.order[begin + unranked + wide + k]) - first_narrow)
-            )
-        counters[CURSOR] += 8 * unranked + (4 * wide + 2 * (size - unranked - wide) + 7) // 8 * 8
+    for k in range(unranked):
+        store_u64(pointer + uint64(8 * k), documents.order[begin + k])
+    pointer += uint64(8 * unranked)
+    first_narrow = first_narrow_rank(buffers.flags.shape[0])
+    while wide < size - unranked and documents.order[begin + unranked + wide] < first_narrow:
+        store_u32(pointer + uint64(4 * wide), uint32(documents.order[begin + unranked + wide]))
+        wide += 1
+    pointer += uint64(4 * wide)
+    for k in range(size - unranked - wide):
+        rank = int64(documents.order[begin + unranked + wide + k])
+        store_u16(pointer + uint64(2 * k), uint16(rank - first_narrow))
+    counters[CURSOR] += 8 * unranked + (4 * wide + 2 * (size - unranked - wide) + 7) // 8 * 8
     record = index.records[row]
     record[TIME] = documents.times[i]
     record[EXPIRY] = documents.expiries[i]
     record[ADDRESS] = address
     record[SIZE] = size
-    record[LAYOUT] = pack_layout(unranked, wide)
+    record[LAYOUT] = unranked | (wide << _LAYOUT_SHIFT)
     record[SERIAL] = documents.serials[i]
     record[DIGEST] = documents.digests[i, 0]
     record[DIGEST_END] = documents.digests[i, 1]
@@ -980,23 +930,10 @@ def _insert(i, documents, signatures, rule, index, buffers, kind):
 def match_and_insert(begin, documents, rule, window, index, buffers, kind, searches, entry_modes, best, scores):
     """Process documents from ``begin`` on in order: find the best match of each, then insert it if its mode says so.
 
-    Parameters
-    ----------
-    window : int
-        The maximum difference between the times of two partners.
-    searches : bool
-        Whether partners are searched.
-    entry_modes : int8[n]
-        0: never insert; 1: insert if nothing matches; 2: always insert.
-    best : int64[n, 6]
-        For each document, the best match so far, updated: its serial number (-1 for none), o, a, b, and its digest.
-    scores : float64[n]
-        The similarities of the best matches.
-
-    Returns
-    -------
-    tuple
-        The first unprocessed document, and how the call ended.
+    window: the largest difference between the times of two partners; searches: whether partners are searched;
+    entry_modes: int8[n], 0: never insert, 1: insert if nothing matches, 2: always insert; best: int64[n, 6], for each
+    document, the best match so far, updated: its serial number (-1 for none), o, a, b, and its digest; scores:
+    float64[n], the similarities of the best matches. Returns the first unprocessed document, and how the call ended.
     """
     counters = index.counters
     out = np.empty((1, 4), np.int64)
@@ -1004,22 +941,19 @@ def match_and_insert(begin, documents, rule, window, index, buffers, kind, searc
         size = documents.heads[i + 1] - documents.heads[i]
         if size == 0:
             continue
-        signatures = _signatures_for(i, documents, rule, entry_modes[i] > 0, index, kind)
+        signatures = insertion_signatures(i, documents, rule, entry_modes[i] > 0, index)
         if entry_modes[i]:
             if counters[NEXT] - counters[FIRST] >= index.records.shape[0]:
                 return i, NEEDS_RECORDS
-            counters[REQUESTED] = max_bytes(
-                rule, size, max(documents.keys.shape[1], signatures.shape[0]), index.classes
-            )
+            keys = max(documents.keys.shape[1], signatures.shape[0])
+            counters[REQUESTED] = max_bytes(rule, size, keys, index.classes)
             if counters[END] - counters[CURSOR] < counters[REQUESTED]:
                 return i, NEEDS_MEMORY
             if signatures.shape[0] > 0 and counters[SIGNATURES] + signatures.shape[0] > counters[MAX_SIGNATURES]:
                 return i, NEEDS_BUCKETS
         if searches and _find_matches(i, documents, signatures, rule, window, index, buffers, kind, False, out, 0)[0]:
             record = index.records[out[0, 0]]
-            score = float64(out[0, 1]) / 64.0
-            if kind != FINGERPRINTS:
-                score = similarity(rule[0], out[0, 1], out[0, 2], out[0, 3])
+            score = similarity(rule[0], out[0, 1], out[0, 2], out[0, 3])
             if score > scores[i] or (score == scores[i] and record[SERIAL] < best[i, 0]):
                 scores[i] = score
                 best[i, 0] = record[SERIAL]
@@ -1043,7 +977,7 @@ def list_all_matches(begin, end, documents, rule, window, index, buffers, kind, 
     for i in range(begin, end):
         if documents.heads[i + 1] == documents.heads[i]:
             continue
-        signatures = _signatures_for(i, documents, rule, False, index, kind)
+        signatures = insertion_signatures(i, documents, rule, False, index)
         written, count = _find_matches(i, documents, signatures, rule, window, index, buffers, kind, True, out, at)
         if written < 0:
             return i, at, compared
@@ -1064,20 +998,19 @@ def read_features(first, last, index, feature_of_rank, heads, features):
     for d in range(first, last):
         record = index.records[d & mask]
         heads[d - first] = at
-        size, unranked = record[SIZE], unranked_features(record[LAYOUT])
+        size = record[SIZE]
         if features.shape[0] > 0 and size > 0:
+            unranked, wide, n_narrow = _layout_of(record)
             pointer = pointer_to(index.bases, record[ADDRESS])
             for k in range(unranked):
                 features[at + k] = load_u64(pointer + uint64(8 * k))
             pointer += uint64(8 * unranked)
-            wide = wide_ranks(record[LAYOUT])
             for k in range(wide):
                 features[at + unranked + k] = feature_of_rank[load_u32(pointer + uint64(4 * k))]
             pointer += uint64(4 * wide)
-            first_narrow = max(feature_of_rank.shape[0] - NARROW_RANKS, 0)
-            for k in range(size - unranked - wide):
-                features[at + unranked + wide + k] = feature_of_rank[
-                    first_narrow + int64(load_u16(pointer + uint64(2 * k)))
-                ]
+            first_narrow = first_narrow_rank(feature_of_rank.shape[0])
+            for k in range(n_narrow):
+                rank = first_narrow + int64(load_u16(pointer + uint64(2 * k)))
+                features[at + unranked + wide + k] = feature_of_rank[rank]
         at += size
     heads[last - first] = at

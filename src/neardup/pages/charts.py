@@ -57,17 +57,17 @@ def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
     return {key: value for key, value in specification.items() if key not in ("config", "$schema")}
 
 
-def log_axis(**options: Any) -> alt.Axis:
+def log_axis(values: Sequence[float], *, format: str = "~s") -> alt.Axis:
     """Return the axis of a logarithmic scale with faint lines between the powers of ten."""
     strength = {"condition": {"test": _IS_POWER_OF_TEN, "value": 0.8}, "value": 0.2}
-    return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
+    return alt.Axis(format=format, gridOpacity=strength, values=list(values))
 
 
 def log_count_axis(name: str, title: str, *, most: float) -> alt.Y:
     """Return a logarithmic axis of counts that begins at one half, so that a count of one is visible.
 
     The ticks are powers of ten, and if ``most``, the highest count, is below 100, also twice and five times these. The
-    axis ends with a tick: the first such number that is at least ``most``.
+    axis ends with the first tick that is at least ``most``.
     """
     powers = [10**power for power in range(len(str(int(most))))]
     fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
@@ -115,15 +115,10 @@ def hover_marks(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int =
     return chart.mark_circle(size=size).encode(tooltip=list(tooltip), **hidden)
 
 
-def color_scale(
-    names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True, **options: Any
-) -> dict[str, Any]:
-    """Return a scale that gives each name its own colour, or shape, with a legend above the chart.
-
-    The ``marks`` are colours, or `SHAPES`; they repeat if there are more names.
-    """
+def color_scale(names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True) -> dict[str, Any]:
+    """Return a scale that gives each name its own mark, a colour or one of `SHAPES`, with a legend above the chart."""
     chosen = [marks[at % len(marks)] for at in range(len(names))]
-    shown = alt.Legend(title=None, orient="top", **options) if legend else None
+    shown = alt.Legend(title=None, orient="top") if legend else None
     return {"scale": alt.Scale(domain=list(names), range=chosen), "legend": shown}
 
 
@@ -167,11 +162,11 @@ def decade_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def count_axis(most: float, **options: Any) -> alt.Axis:
+def count_axis(most: float) -> alt.Axis:
     """Return the axis of counts up to ``most``, with whole numbers written in full."""
     # Vega would put fractions between few numbers.
     ticks = {"values": list(range(int(most) + 1))} if most < _TICK_COUNT else {"tickCount": _TICK_COUNT}
-    return alt.Axis(**({"format": ",d"} | ticks | options))
+    return alt.Axis(format=",d", **ticks)
 
 
 def time_axis() -> alt.Axis:

@@ -29,7 +29,7 @@ from neardup.text.html import content_of
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.classifier.vector import Records
-    from neardup.features.embeddings import Encoder
+    from neardup.features.extraction import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.html import Html
     from neardup.pipeline.learned_explanation import ClassifierResult
@@ -47,7 +47,7 @@ def _text_counts(measure: str, left: str, right: str, encoder: Encoder | None) -
             "measure 'semantic' needs an encoder, an object with encode(texts): pass one in Python, "
             "explain(..., encoder=...)"
         )
-    from neardup.features.embeddings import COSINE_UNIT, embed
+    from neardup.features.extraction import COSINE_UNIT, embed
 
     rows = embed([left, right], encoder)
     cosine = min(max(float(rows[0] @ rows[1]), 0.0), 1.0)
@@ -308,16 +308,12 @@ def explain(
     classifier: Classifier | None = None,
     records: Records | None = None,
 ) -> Explanation:
-    """Explain why two texts match or not.
+    """Explain why two texts, or HTML pages if the recipe has ``content``, match or not.
 
     Parameters
     ----------
-    left, right : str
-        The texts; HTML pages if the recipe has ``content``.
     statistics : Statistics, optional
         Those of the collection that the texts come from, for recipes with ``needs_statistics``.
-    encoder : Encoder, optional
-        Returns the embeddings for ``semantic``.
     classifier : Classifier, optional
         The classifier whose recipe it is.
     records : Records, optional
@@ -378,7 +374,6 @@ def _classifier_result(
     classifier: Classifier | None,
     records: Records | None,
 ) -> ClassifierResult:
-    """Apply the classifier of a recipe to two extracted texts."""
     from neardup.classifier.vector import Records
     from neardup.pipeline.learned_explanation import ClassifierResult
     from neardup.search.second_step import check_classifier

@@ -12,7 +12,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, EvidenceTable
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Records, VectorComponent
-from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Encoder
 from neardup.kernels import Floats
 
 #: Values that are trials in place of a measure's own value.

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.errors import RecipeError
 from neardup.kernels import Integers, Words
-from neardup.kernels.characters import fold
+from neardup.kernels.unicode_tables import fold
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Features
 from neardup.recipe.recipe import word_lists

@@ -31,7 +31,7 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.features.embeddings import Encoder
+    from neardup.features.extraction import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pipeline.explanation import Explanation
     from neardup.pipeline.run_report import ReportSettings

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from neardup.errors import RecipeError
-from neardup.features.embeddings import COSINE_UNIT
+from neardup.features.extraction import COSINE_UNIT
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, MemoryNeeds

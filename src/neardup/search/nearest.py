@@ -27,10 +27,9 @@ from neardup.kernels.postings import (
     InvertedLists,
     NearestHeap,
     SearchBuffers,
-    begin_lists,
-    fill_inverted_lists,
     find_nearest,
     find_nearest_values,
+    inverted_lists,
     overlaps_with_table,
     select_nearest,
 )
@@ -192,13 +191,7 @@ def _lists(rows: DocumentRows, queries: Integers) -> tuple[FeatureTable, Inverte
     """Return the numbers of the queries' features, and the lists of documents that contain each."""
     features = np.concatenate([rows.features[rows.heads[q] : rows.heads[q + 1]] for q in queries.tolist()])
     table = empty_table(len(features))
-    heads = np.zeros(number_keys(features, *table) + 1, np.int64)
-    begin_lists(rows, table, heads)
-    lists = InvertedLists(
-        heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64)
-    )
-    fill_inverted_lists(rows, table, lists)
-    return table, lists
+    return table, inverted_lists(rows, table, number_keys(features, *table))
 
 
 def empty_heap(k: int) -> NearestHeap:

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from neardup.documents.records import Names
 from neardup.errors import ManyCandidates, RecipeError, option
-from neardup.features.embeddings import Encoder, cosine_counts, embed
-from neardup.features.extraction import extract_features
+from neardup.features.extraction import Encoder, cosine_counts, embed, extract_features
 from neardup.features.store import row_heads
 from neardup.keep.pairs import Pairs
 from neardup.kernels import Bools, Floats, Integers, Words
@@ -354,7 +353,7 @@ def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Int
 
     def counts(left: Integers, right: Integers) -> Integers:
         shared = np.empty(len(left), np.int64)
-        count_overlaps(heads, features, left, right, shared)
+        count_overlaps(heads, features, np.empty(0, np.int64), False, left, right, shared)
         return np.column_stack([shared, np.maximum(block.sizes[left], 1), np.maximum(block.sizes[right], 1)])
 
     return counts

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neardup.features.store import row_heads
 from neardup.kernels import Integers
-from neardup.kernels.pairs import (
+from neardup.kernels.graph import (
     THRESHOLDS_PER_WORD,
     count_families_at_levels,
     count_kept_at_levels,

@@ -33,10 +33,9 @@ from neardup.kernels.weighted import (
     RequiredOverlaps,
     WeightedLists,
     arrange_terms,
-    count_indexed,
-    fill_weighted_lists,
     match_vectors,
     weight_totals,
+    weighted_lists,
 )
 from neardup.recipe.measures import MEASURES
 from neardup.recipe.measures import measure as measure_of
@@ -217,12 +216,8 @@ class _Join:
 
     def _postings(self, chosen: Bools) -> WeightedLists:
         sets = self.sets._replace(index_lengths=np.where(chosen, self.sets.index_lengths, 0))
-        heads = np.zeros(self.shared_features + 1, np.int64)
-        count_indexed(sets, heads)
-        entries = np.empty((int(heads[-1]), 3), np.int32)
-        postings = WeightedLists(heads, entries, entries.view(np.float32))
-        fill_weighted_lists(sets, postings)
-        self.statistics["index_entries"] += len(entries)
+        postings: WeightedLists = weighted_lists(sets, self.shared_features)
+        self.statistics["index_entries"] += len(postings.entries)
         return postings
 
     def match(self, max_pairs: int | None, progress: Progress) -> Integers | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from neardup.errors import RecipeError
 from neardup.features.store import Block, row_heads
 from neardup.kernels import Floats, Integers, Words
+from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, WindowDocuments
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule, similarities
@@ -51,7 +52,8 @@ def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
     check_keys(recipe)
     if recipe.measure == "hamming":
         distance = int(recipe.threshold)
-        return FINGERPRINTS, Rule(0, distance, 1, 0, 1), partial(block_keys, distance=distance)
+        # The formula of a similarity of bits is that of overlap.
+        return FINGERPRINTS, Rule(OVERLAP, distance, 1, 0, 1), partial(block_keys, distance=distance)
     found = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     if recipe.search == "lsh":
         plan = bands_of(recipe)

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -56,14 +57,16 @@ class StageMeter:
             self._context.setLocalProperty("spark.jobGroup.id", self._before)
             self._context.setLocalProperty("spark.job.description", None)
 
-    def _report_progress(self) -> None:
+    def _job_stages(self, read: Callable[[int], Any]) -> list[Any]:
+        """Return what ``read`` says of each of Spark's own stages of these jobs."""
         tracker = self._context.statusTracker()
+        infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        return [read(stage) for stage in {stage for info in infos if info is not None for stage in info.stageIds}]
+
+    def _report_progress(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             try:
-                jobs = tracker.getJobIdsForGroup(self._group)
-                infos = [tracker.getJobInfo(job) for job in jobs]
-                ids = {stage for job in infos if job is not None for stage in job.stageIds}
-                stages = [info for info in map(tracker.getStageInfo, ids) if info is not None]
+                stages = list(filter(None, self._job_stages(self._context.statusTracker().getStageInfo)))
             except Exception:  # the jobs themselves report what ended the session
                 return
             tasks = sum(stage.numTasks for stage in stages)
@@ -72,16 +75,8 @@ class StageMeter:
 
     def costs(self) -> dict[str, Any]:
         """Return rows written, bytes shuffled and spilled, seconds of the workers, and failed tasks."""
-        store = self._context._jsc.sc().statusStore()
-        jobs = store.jobsList(None)
-        stages: dict[int, Any] = {}
-        for number in range(jobs.size()):
-            job = jobs.apply(number)
-            if job.jobGroup().isDefined() and job.jobGroup().get() == self._group:
-                ids = job.stageIds()
-                for place in range(ids.size()):
-                    stages[int(ids.apply(place))] = store.lastStageAttempt(int(ids.apply(place)))
-        done = [stage for stage in stages.values() if stage.status().name() == "COMPLETE"]
+        stages = self._job_stages(self._context._jsc.sc().statusStore().lastStageAttempt)
+        done = [stage for stage in stages if stage.status().name() == "COMPLETE"]
         return {
             "rows": sum(int(stage.outputRecords()) for stage in done),
             "shuffle_bytes": sum(int(stage.shuffleWriteBytes()) for stage in done),
@@ -100,17 +95,16 @@ class StageFolder:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
-        self._jvm: Any = context._jvm
+        # Java is asked for each name between dots, and searches all of Spark for it.
+        self._hadoop: Any = context._jvm.org.apache.hadoop.fs
+        self._new_path = self._hadoop.Path
         self._gateway: Any = context._gateway
-        self._path = self._jvm.org.apache.hadoop.fs.Path(path)
+        self._path = self._new_path(path)
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
         self._files.mkdirs(self._path)
 
     def _at(self, *names: str) -> Any:
-        path = self._path
-        for name in names:
-            path = self._jvm.org.apache.hadoop.fs.Path(path, name)
-        return path
+        return reduce(self._new_path, names, self._path)
 
     def _listed(self, *names: str) -> list[Any]:
         path = self._at(*names)
@@ -141,10 +135,10 @@ class StageFolder:
         stream = self._files.create(draft, True)
         stream.write(bytearray(data))
         stream.close()
-        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        rename = getattr(self._hadoop, "Options$Rename")
         options = self._gateway.new_array(rename, 1)
         options[0] = rename.OVERWRITE
-        place = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._files.getConf())
+        place = self._hadoop.FileContext.getFileContext(path.toUri(), self._files.getConf())
         place.rename(draft, path, options)
 
     def is_complete(self, stage: str) -> bool:

@@ -111,18 +111,10 @@ class Verdict(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON takes them."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "of": self.of,
-            "similarity": self.similarity,
-            "time": self.time,
-            "flag": self.flag,
-            "counts": None if self.counts is None else list(self.counts),
-            "score": self.score,
-            "evidence": self.evidence,
-            "measures": [contribution.as_dict() for contribution in self.measures],
-        }
+        fields = self._asdict()
+        measures = [contribution.as_dict() for contribution in fields.pop("measures")]
+        counts = None if self.counts is None else list(self.counts)
+        return fields | {"counts": counts, "evidence": self.evidence, "measures": measures}
 
 
 #: The flags of verdicts, and the names of all counts.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import compress, repeat
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,9 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
     readable time.
     """
     column = corpus.order_column or ""
-    rows, times, sizes, has_time, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
+    ids: list[Any] = []
+    empty = np.zeros(0, np.int64)
+    parts: list[tuple[Any, ...]] = [(empty, empty, empty, np.zeros(0, np.bool_))]
     consumed = 0
     for batch in corpus.scan():
         if not can_hold_times(batch.order.type):
@@ -84,35 +86,24 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
                 f"column {column!r} is of type {batch.order.type}, which is not a time; name another with "
                 f"--time-column: dates, timestamps, or {TIME_FORMS}"
             )
-        found, readable = times_of(batch.order)
-        rows.append(batch.rows)
-        times.append(found)
-        has_time.append(readable)
-        sizes.append(lengths_of(as_bytes(batch.texts)))
+        found, has_time = times_of(batch.order)
+        parts.append((batch.rows, found, lengths_of(as_bytes(batch.texts)), has_time))
         if batch.ids is not None:
             ids.append(batch.ids)
         consumed += batch.bytes_read
         report("read times", consumed, corpus.total_bytes)
-    names = Names(_concatenate(rows), join_ids(ids) if ids else None)
+    rows, times, sizes, readable = map(np.concatenate, zip(*parts, strict=True))
+    names = Names(rows, join_ids(ids) if ids else None)
     corpus.check_unique_ids(names)
-    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(has_time) > 0, as_listed)
-
-
-def _concatenate(parts: list[Any]) -> Integers:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _timeline(
-    column: str, names: Names, times: Integers, sizes: Integers, readable: npt.NDArray[np.bool_], as_listed: bool
-) -> Timeline:
-    if len(names) and not readable.any():
+    if len(rows) and not readable.any():
         raise InputError(
             f"column {column!r} has no readable time in any document; name another with --time-column: dates, "
             f"timestamps, or {TIME_FORMS}"
         )
-    chosen = np.flatnonzero(readable)
-    order = chosen if as_listed else chosen[np.argsort(times[chosen], kind="stable")]
-    return Timeline(names.rows, times, sizes, names.ids, order, names.rows[~readable])
+    order = np.flatnonzero(readable)
+    if not as_listed:
+        order = order[np.argsort(times[order], kind="stable")]
+    return Timeline(rows, times, sizes, names.ids, order, rows[~readable])
 
 
 def reject_undated(corpus: Corpus, timeline: Timeline) -> None:
@@ -148,7 +139,8 @@ def _in_time_order(corpus: Corpus, timeline: Timeline, max_memory: int) -> Itera
     with tempfile.SpooledTemporaryFile(max(max_memory, 1), prefix="neardup-") as file:
         try:
             for _, batch in _reread(corpus, timeline):
-                _append(file, batch)
+                content, offsets = text_buffers(batch.texts)
+                file.write(content[offsets[0] : offsets[-1]].data)
             file.flush()
         except OSError as error:
             raise OutputError(
@@ -165,27 +157,19 @@ def _in_time_order(corpus: Corpus, timeline: Timeline, max_memory: int) -> Itera
             yield from _items(timeline, places, texts)
 
 
-def _append(file: IO[bytes], batch: Batch) -> None:
-    content, offsets = text_buffers(batch.texts)
-    file.write(content[offsets[0] : offsets[-1]].data)
-
-
 def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
     """Read the corpus again; yield each batch with the place of its first document."""
+    error = InputError("an input has changed between its two readings; run again while nobody writes to it")
     row_count = 0
     for batch in corpus.scan():
         places = slice(row_count, row_count + len(batch.texts))
         has_same_rows = np.array_equal(batch.rows, timeline.rows[places])
         if not (has_same_rows and np.array_equal(lengths_of(as_bytes(batch.texts)), timeline.sizes[places])):
-            raise _changed_error()
+            raise error
         yield row_count, batch
         row_count += len(batch.texts)
     if row_count != len(timeline.rows):
-        raise _changed_error()
-
-
-def _changed_error() -> InputError:
-    return InputError("an input has changed between its two readings; run again while nobody writes to it")
+        raise error
 
 
 def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[Item]:

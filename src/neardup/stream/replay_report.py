@@ -301,7 +301,7 @@ def _time_chart(hours: Rows, remark: str) -> Chart:
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
     low = 10.0 ** floor(log10(min(row["cpu_us_median"] for row in rows)))
     high = max(10.0 ** ceil(log10(max(row["cpu_us_p99"] for row in rows))), 10 * low)
-    axis, scale = log_axis(format=",~g", values=decade_ticks(low, high)), alt.Scale(type="log", domain=[low, high])
+    axis, scale = log_axis(decade_ticks(low, high), format=",~g"), alt.Scale(type="log", domain=[low, high])
     y = alt.Y("cpu_us_median:Q", scale=scale, title="µs per item", axis=axis)
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")

@@ -24,7 +24,7 @@ Five normalizers, by name:
     The text unchanged, as one token, for features of the whole text.
 
 A character newer than Unicode 14.0 is a letter in every version of Python, even one that knows its category
-(`neardup.kernels.characters`), so that the result does not depend on the version of Python.
+(`neardup.kernels.unicode_tables`), so that the result does not depend on the version of Python.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.errors import RecipeError
-from neardup.kernels import characters
 from neardup.kernels import unicode_tables as ut
 
 #: The output of a kernel takes at most this many times the bytes of its input, and 64 more: an unmapped code point
@@ -159,7 +158,7 @@ def _word_tokens(text: str) -> list[Token]:
 def _normalize_words(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    return " ".join(_word_pattern().findall(characters.fold(text)))
+    return " ".join(_word_pattern().findall(ut.fold(text)))
 
 
 def _normalize_compact(text: str) -> str:
@@ -199,14 +198,14 @@ _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
 _STRIPPED_CHARACTERS = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
-_fold_piece = functools.lru_cache(maxsize=1 << 16)(characters.fold)
+_fold_piece = functools.lru_cache(maxsize=1 << 16)(ut.fold)
 
 
 @functools.cache
 def _word_pattern() -> re.Pattern[str]:
     """Return the pattern of a token in folded text."""
     kinds = ut.word_tables().kinds & ut.KIND_MASK
-    word, single, mark = (characters.character_class(kinds == kind) for kind in (ut.WORD, ut.SINGLE, ut.MARK))
+    word, single, mark = (ut.character_class(kinds == kind) for kind in (ut.WORD, ut.SINGLE, ut.MARK))
     return re.compile(f"[{word}][{word}{mark}]*|[{single}][{mark}]*")
 
 
@@ -225,22 +224,22 @@ def _piece_pattern() -> re.Pattern[str]:
     first = blob[np.minimum(slots.astype(np.int64) + 2, blob.size - 1)]
     mapped = kinds[: slots.size] == ut.MAPPED
     attaches[: slots.size] |= mapped & (kinds[first] & ut.COMPOSES != 0)
-    points = characters.in_ranges(characters.POINT_RANGES, len(kinds))
+    points = ut.in_ranges(ut.POINT_RANGES, len(kinds))
     attaches |= points
-    ignorable = characters.character_class((kinds == ut.IGNORABLE) & ~points)
-    return re.compile(f"(?s:.)(?:[{ignorable}]*[{characters.character_class(attaches)}])*")
+    ignorable = ut.character_class((kinds == ut.IGNORABLE) & ~points)
+    return re.compile(f"(?s:.)(?:[{ignorable}]*[{ut.character_class(attaches)}])*")
 
 
 @functools.cache
 def _compact_pattern() -> re.Pattern[str]:
     """Return the pattern of a character that ``compact`` keeps, as a group, followed by its points."""
-    points = characters.character_class(characters.in_ranges(characters.POINT_RANGES, characters.N_CHARACTERS))
-    return re.compile(f"([{characters.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
+    points = ut.character_class(ut.in_ranges(ut.POINT_RANGES, ut.N_CHARACTERS))
+    return re.compile(f"([{ut.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
 
 
 @functools.cache
 def _whitespace_tables() -> ut.UnicodeTables:
-    kinds = np.full(characters.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
+    kinds = np.full(ut.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
     return ut.plain_tables(kinds)
 
@@ -248,11 +247,11 @@ def _whitespace_tables() -> ut.UnicodeTables:
 @functools.cache
 def _compact_tables() -> ut.UnicodeTables:
     """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
-    properties = characters.properties()
-    kinds = np.full(characters.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
+    properties = ut.properties()
+    kinds = np.full(ut.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
     kept = properties.alnum | properties.mark
-    kept[characters.PICTOGRAPHS[0] :] |= properties.symbol[characters.PICTOGRAPHS[0] :]
-    kinds[: characters.N_CHARACTERS][kept & ~properties.ignorable] = ut.WORD
+    kept[ut.PICTOGRAPHS[0] :] |= properties.symbol[ut.PICTOGRAPHS[0] :]
+    kinds[: ut.N_CHARACTERS][kept & ~properties.ignorable] = ut.WORD
     return ut.plain_tables(kinds)
 
 

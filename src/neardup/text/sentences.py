@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from neardup.kernels import Bytes, Integers
-from neardup.kernels.tokens import ASCII_BREAK, LINE_FEED, WIDE_BREAK, cut_texts
+from neardup.kernels.grams import ASCII_BREAK, LINE_FEED, WIDE_BREAK, cut_texts
 
 Unit = Literal["sentence", "clause"]
 

@@ -14,8 +14,7 @@ from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Vector, read_records, vector_statistics
 from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
-from neardup.features.embeddings import Encoder
-from neardup.features.extraction import Extractor
+from neardup.features.extraction import Encoder, Extractor
 from neardup.features.reading import Progress, compared_texts
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers

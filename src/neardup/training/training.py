@@ -27,7 +27,7 @@ from neardup.classifier.vector import Vector
 from neardup.documents import TextColumn, as_corpus
 from neardup.errors import RecipeError, option
 from neardup.evaluation.intervals import Figure, record_dict
-from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
