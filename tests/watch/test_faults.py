@@ -14,8 +14,8 @@ from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import batches, watcher
-from neardup.watch.inbox import inbox_lock
+from neardup.watch import batches, outputs, watcher
+from neardup.watch.inbox import Inbox, inbox_lock
 
 
 @pytest.fixture(autouse=True)
@@ -224,6 +224,40 @@ def test_a_file_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeyp
     reason = "200,000,000 bytes are more than --largest allows (64,000,000)"
     assert sidecar(room.quarantine / "huge.txt")["reason"] == reason
     assert names_in(room.out) == ["good.txt"]
+
+
+def test_a_name_taken_meanwhile_places_no_item_twice(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program takes the name of the duplicates after the originals were written."""
+    write_new, taken = outputs.write_new, list[bool]()
+
+    def writing(content: bytes, target: str, *rest: Any, **more: Any) -> None:
+        if target.endswith("duplicates/feed.xml.jsonl") and not taken:
+            taken.append(True)
+            Path(target).write_text("another program")
+        write_new(content, target, *rest, **more)
+
+    monkeypatch.setattr(outputs, "write_new", writing)
+    room.deliver("feed.xml", feed_of([("a", text_of(1)), ("b", text_of(1))]))
+    room.run_once()
+    assert names_in(room.out) == ["feed.xml.jsonl"]
+    assert len(names_in(room.duplicates)) == 2
+
+
+def test_a_file_in_an_unreadable_folder_is_not_new_afterwards(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.deliver("wire/one.txt", text_of(1))
+    inbox, scandir = Inbox(str(room.inbox), 0.0), os.scandir
+    assert [path for path, _ in inbox.scan().new] == ["wire/one.txt"]
+    assert inbox.next_settled() is not None
+
+    def refusing(path: str) -> Any:
+        if path.endswith("wire"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "scandir", refusing)
+        assert [path for path, _ in inbox.scan().failed] == ["wire"]
+    assert inbox.scan().new == []
 
 
 def test_a_full_store_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,9 @@ def test_a_text_truncated_within_a_character_has_ended_early() -> None:
         assert found.may_be_incomplete == is_first
         assert [note.where for note in found.notes] == ["the file"] * is_first
     for wide in ("新闻 📰".encode("utf-16"), "新闻 📰".encode("utf-32")):
-        assert [fault.ended_early for fault in read_file("x.txt", wide[:-1])[0].broken_parts] == [True]
-        assert [fault.ended_early for fault in read_file("x.txt", wide[:1])[0].broken_parts] == [True]
+        for cut in (-1, 1):
+            found, items = read_file("x.txt", wide[:cut])
+            assert ([fault.ended_early for fault in found.broken_parts], items) == ([True], [])
     assert [fault.ended_early for fault in read_file("x.txt", b"\xef\xbb")[0].broken_parts] == [True]
 
 

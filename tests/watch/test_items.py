@@ -65,6 +65,11 @@ def test_elements_of_other_namespaces_are_no_items() -> None:
         assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
 
 
+def test_an_item_within_an_item_belongs_to_its_text() -> None:
+    found, items = read_file("x", feed(item("one <item>two</item>")))
+    assert ([one.text for one in items], found.broken_parts) == (["T\none\ntwo"], [])
+
+
 def test_items_may_be_in_any_namespace() -> None:
     prefixed = ATOM.replace("<", "<a:").replace("<a:/", "</a:").replace("<a:?", "<?").replace("xmlns=", "xmlns:a=", 1)
     prefixed = prefixed.replace("<a:div ", "<a:div xmlns:a='http://www.w3.org/1999/xhtml' ")
@@ -203,6 +208,8 @@ def test_invalid_entries_of_a_wrapper_are_rejected() -> None:
         ("item 2", "no text", b'{"id": 5}'),
         ("item 3", "not a JSON object", b"17"),
     ]
+    found, _ = read_file("x.jsonl", f'{json.dumps(ENTRIES[0])}\n{{"items": [{{"id": 5}}]}}\n')
+    assert [fault.where for fault in found.broken_parts] == ["line 2, item 1"]
 
 
 def test_an_empty_list_has_no_items_and_one_nested_too_deep_is_rejected() -> None:
