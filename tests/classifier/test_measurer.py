@@ -12,7 +12,7 @@ import naive_vector as naive
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive_text import naive_tokens
 from sentences import says
@@ -160,6 +160,8 @@ class PlainMeasures:
 
 @settings(max_examples=12)
 @given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=3))
+# A place with several facts.
+@example([("in 5 ran in 6 ran", None, NO_TIME), ("in 5 ran in 6 ran fox", "", 0)])
 def test_every_measure_equals_its_formula(documents: list[tuple[str, str | None, int]]) -> None:
     texts = [text for text, _, _ in documents]
     times = np.array([time for _, _, time in documents], np.int64)

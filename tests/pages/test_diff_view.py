@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.pages.diff import Mark, ShownDocument, View, build_view, compare_texts
-from neardup.pages.diff_view import beginning, describe_change, side_by_side
-from neardup.pages.html import render_macro
+from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
 from neardup.text.normalize import tokens
 
 #: Words, separators, and characters that may be no part of a word.
@@ -151,7 +150,7 @@ ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from
 
 
 def change_html(left: str, right: str) -> str:
-    return render_macro("change.html", "changed", describe_change(document(left), document(right)))
+    return changed(describe_change(document(left), document(right)))
 
 
 @given(ANY, ANY)

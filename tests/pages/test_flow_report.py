@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,11 @@ def flow_of(drawn: list[tuple[int, int]], *, earlier: int = 0) -> Verdicts:
 
 
 def report_of(
-    flow: Verdicts, limits: ReportLimits | None = None, known: KnownPairs | None = None, missing: tuple[int, ...] = ()
+    flow: Verdicts,
+    limits: ReportLimits | None = None,
+    known: KnownPairs | None = None,
+    missing: tuple[int, ...] = (),
+    rejected: tuple[tuple[str, int], ...] = (),
 ) -> Report:
     def text(row: int) -> str:
         return f"text of item {row} " + " ".join(f"word{row}-{at}" for at in range(8))
@@ -67,6 +72,7 @@ def report_of(
         command="neardup replay <x>",
         inputs=["in.jsonl"],
         missing_text="It has left.",
+        rejected=rejected,
     )
     rule: dict[str, Any] = {"recipe": RECIPE, "criterion": criterion_of(RECIPE), "has_sweep": True, "window": "24h"}
     return build_report(frame, flow, sources, limits or ReportLimits(), known=known, **rule)
@@ -118,6 +124,12 @@ def test_a_report_counts_and_lists_what_a_plain_loop_finds(drawn: list[tuple[int
     assert len(report.matching_examples) == min(len(near), 10)
     assert not report.unmatched_examples
     assert report.wording is FLOW
+    assert report.facts["window"] == "24h; items are compared with the originals in it"
+
+
+@pytest.mark.parametrize("rejected", [(), (("no text", 1),)])
+def test_an_input_of_rejected_records_is_not_called_empty(rejected: tuple[tuple[str, int], ...]) -> None:
+    assert ("No item arrived." in report_of(flow_of([]), rejected=rejected).notes) == (not rejected)
 
 
 def test_missing_texts_and_keepers_have_their_places_in_a_report() -> None:

@@ -18,7 +18,7 @@ from paths import SHARED as DATA
 from sentences import says
 
 import neardup as nd
-from neardup.classifier.classifier import find_cut, parse_candidate_rule
+from neardup.classifier.classifier import Machine, find_cut, parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of, open_corpus
 from neardup.labels.store import Judgement, LabelStore
@@ -26,7 +26,15 @@ from neardup.training import fit as fitting
 from neardup.training.fit import MachineOptions, extract_machine, fit, search
 from neardup.training.folds import Folds, make_folds, pair_groups
 from neardup.training.pairs import LabelledPairs, LabelOptions, labelled_pairs
-from neardup.training.training import PRECISIONS, FittedMachine, Training, fit_and_judge, train
+from neardup.training.training import (
+    PRECISIONS,
+    FittedMachine,
+    MeasureWeight,
+    Training,
+    fit_and_judge,
+    measure_weights,
+    train,
+)
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
 RULE = "jaccard(words:1) >= 0.2"
@@ -72,6 +80,23 @@ def test_counts_figures_and_weights_agree(training: Training) -> None:
     assert {weight.measure: weight.direction for weight in training.weights}["numbers"] == "for"
     assert json.loads(json.dumps(summary))["fingerprint"] == training.classifier.fingerprint
     assert repr(training).endswith(f"F1 {figures.f1.value:.3f}>")
+
+
+def test_weights_say_for_what_a_measure_speaks() -> None:
+    def machine(gamma: float, support: Any) -> Machine:
+        ones = np.ones(len(support))
+        return Machine(5 * ones, 0 * ones, ones, gamma, np.array([support]), np.ones(1), 0.0, -1.0, 0.0)
+
+    # An unknown value counts as the fill, 5.
+    x = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [np.nan, np.nan]])
+    straight = measure_weights(machine(0.0, [1.0, -1.0]), ("a", "b"), x)
+    assert straight == (MeasureWeight("a", 2.0, "for", 1.0), MeasureWeight("b", 2.0, "against", -1.0))
+    # The correlation of values and contributions is 0.76, then 0.47.
+    directions = [
+        measure_weights(machine(1.0, [0.5]), ("a",), np.linspace(-1, end, 9)[:, np.newaxis])[0].direction
+        for end in (1.2, 1.5)
+    ]
+    assert directions == ["for", "both"]
 
 
 def test_misjudged_pairs_have_their_contributions(training: Training) -> None:

@@ -30,7 +30,6 @@ from neardup.evaluation.population import (
 from neardup.evaluation.strata import allocate, stratify, threshold_points
 from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress
-from neardup.kernels import Integers
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
 from neardup.labels.table import positions_by_id
 from neardup.pages.documents import DocumentReader
@@ -142,8 +141,7 @@ class Sample:
     """A stratified random sample of the candidates of a result.
 
     ``counts`` holds the number of pairs drawn from each of the ``strata``. ``pairs`` (int64[k]) are the rows of the
-    drawn pairs in the population, in an order that reveals nothing. ``reader`` reads the documents, for people who
-    judge; ``inputs`` are the files of the documents.
+    drawn pairs in the population, in an order that reveals nothing. ``reader`` reads the documents.
     """
 
     def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
@@ -155,7 +153,7 @@ class Sample:
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
         self.reader = DocumentReader(corpus, population.names, content=content)
         edges = population.returned_scale.edges, population.unreturned_scale.edges
-        self.strata, self._strata = stratify(population.score, population.returned, population.deviations, *edges)
+        self.strata, strata = stratify(population.score, population.returned, population.deviations, *edges)
         self.counts = allocate(self.strata, sample)
         if 0 in self.counts:
             least = 2 * max(sum(stratum.returned == side for stratum in self.strata) for side in (True, False))
@@ -163,22 +161,10 @@ class Sample:
                 f"sample {sample} is too small for {len(self.strata)} strata, each of which needs a pair; draw "
                 f"{least}, or better a hundred"
             )
-        self.pairs = draw_pairs(population.names, population.left, population.right, self._strata, self.counts, seed)
-
-    @property
-    def left(self) -> Integers:
-        """The left documents of the drawn pairs, by position."""
-        return self.population.left[self.pairs]
-
-    @property
-    def right(self) -> Integers:
-        """The right documents of the drawn pairs, by position."""
-        return self.population.right[self.pairs]
-
-    @property
-    def pair_strata(self) -> Integers:
-        """The stratum of each drawn pair."""
-        return self._strata[self.pairs]
+        self.pairs = draw_pairs(population.names, population.left, population.right, strata, self.counts, seed)
+        #: int64[k] each: the documents of the drawn pairs by position, and their strata.
+        self.left, self.right = population.left[self.pairs], population.right[self.pairs]
+        self.pair_strata = strata[self.pairs]
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -21,7 +21,7 @@ from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, Labels
 
 
 class Scores(NamedTuple):
-    """Precision, recall and F1 at one threshold."""
+    """The figures of one threshold."""
 
     precision: Figure
     recall: Figure
@@ -105,9 +105,8 @@ def _reverse_cumsum(counts: Integers) -> Integers:
 def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> Resamples:
     """Draw groups with replacement, as many as there are, and count the pairs in each draw.
 
-    Groups with equal counts in all rows are one kind. A draw takes the number of groups of each kind from a multinomial
-    distribution, so it costs the same for a hundred groups and for a million. The rows are the thresholds of the first
-    tally, then those of the second, and so on.
+    A draw takes the number of groups of each kind from a multinomial distribution, so it costs the same for a hundred
+    groups and for a million. The rows are the thresholds of the first tally, then those of the second, and so on.
     """
     duplicates = labels.duplicates_by_group()
     active = _active_groups(tallies, duplicates)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -158,14 +158,6 @@ def idf_recipe(recipe: Recipe) -> Recipe | None:
         return None
 
 
-class _CorpusResult(NamedTuple):
-    curve: Curve | None = None
-    #: At the advised threshold.
-    findings: Findings | None = None
-    #: All at the lowest threshold.
-    pairs: Pairs | None = None
-
-
 class _Run:
     def __init__(
         self, corpus: Corpus, options: ExplorationOptions, threads: int, memory: int | None, report: Progress
@@ -189,15 +181,9 @@ class _Run:
             with self._clock.stage("weights"):
                 views.append(self._compare_by(weighted))
         advise_from = partial(
-            advise,
-            choice,
-            lowest=options.lowest,
-            documents=sample.documents,
-            inputs=inputs,
-            reading=reading,
+            advise, choice, lowest=options.lowest, documents=sample.documents, inputs=inputs, reading=reading
         )
-        advice, corpus_result = self._advise(choice.view.recipe, advise_from)
-        findings = corpus_result.findings
+        advice, curve, findings, corpus_pairs = self._advise(choice.view.recipe, advise_from)
         reader = DocumentReader(
             self._corpus,
             sample.names,
@@ -226,7 +212,7 @@ class _Run:
                 survey,
                 reader,
                 family=family,
-                corpus_pairs=corpus_result.pairs,
+                corpus_pairs=corpus_pairs,
                 count=options.examples,
                 seed=options.seed,
             )
@@ -238,7 +224,7 @@ class _Run:
             views=tuple(views),
             pairs=pairs,
             advice=advice,
-            curve=corpus_result.curve,
+            curve=curve,
             profile=profile,
             examples=examples,
             suspects=suspects,
@@ -327,10 +313,15 @@ class _Run:
         with self._clock.stage("compare"):
             return self._build_view(view.recipe, least)[1]
 
-    def _advise(self, recipe: Recipe, advise_from: Callable[[Curve | None], Advice]) -> tuple[Advice, _CorpusResult]:
-        """Advise from one join of the whole corpus at the lowest threshold, or from the sample without one."""
+    def _advise(
+        self, recipe: Recipe, advise_from: Callable[[Curve | None], Advice]
+    ) -> tuple[Advice, Curve | None, Findings | None, Pairs | None]:
+        """Advise from one join of the whole corpus at the lowest threshold, or from the sample without one.
+
+        Return also the curve, the findings at the advised threshold, and all pairs at the lowest one.
+        """
         if not self._options.curve:
-            return advise_from(None), _CorpusResult()
+            return advise_from(None), None, None, None
         try:
             search = ThresholdSearch(
                 self._corpus,
@@ -343,7 +334,7 @@ class _Run:
             )
         except RecipeError as error:
             self._notes.append(f"There is no curve of the whole corpus: {error}.")
-            return advise_from(None), _CorpusResult()
+            return advise_from(None), None, None, None
         with search:
             curve = search.curve()
             advice = advise_from(curve)
@@ -351,4 +342,4 @@ class _Run:
             if not curve.complete:
                 self._notes.append(explain_incomplete_curve(curve))
                 curve = replace(curve, points=() if point is None else (point,))
-            return advice, _CorpusResult(replace(curve, recipe=advice.recipe), findings, search.pairs)
+            return advice, replace(curve, recipe=advice.recipe), findings, search.pairs

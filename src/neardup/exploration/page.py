@@ -58,10 +58,6 @@ def exploration_page(exploration: Observations) -> str:
     return page(title, "\n".join(filter(None, body)), charts, scripts=("search.js",), styles=("explore.css",))
 
 
-def _paragraph(words: str) -> Html:
-    return Html(f"<p>{escape(words)}</p>")
-
-
 def _folded_part(title: str, gist: str, *content: str) -> Html:
     return html.fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
@@ -256,14 +252,14 @@ def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     parts = [
         html.figures(drawn),
         _folded_part("Scripts", gists["scripts"], _scripts(profile)),
-        _folded_part("Exact copies", gists["exact copies"], _copies(profile)),
-        _folded_part("Passages that many documents share", gists["boilerplate"], _boilerplate(profile)),
+        _folded_part("Exact copies", gists["exact copies"], *_copies(profile)),
+        _folded_part("Passages that many documents share", gists["boilerplate"], *_boilerplate(profile)),
     ]
     if profile.templates:
         parts.append(
             _folded_part("Templates", messages.describe_templates(profile), *map(_template, profile.templates))
         )
-    parts.append(_folded_part("The largest families", gists["families"], _families(profile)))
+    parts.append(_folded_part("The largest families", gists["families"], *_families(profile)))
     intro = (
         f"{format_count(profile.documents, 'document')}, {format_size(profile.bytes)} of text; of those in the sample "
         f"{messages.describe_lengths(profile.words)}."
@@ -285,30 +281,28 @@ def _ids(ids: Sequence[str]) -> Html:
     return html.join_html(map(text, ids), ", ")
 
 
-def _copies(profile: CorpusProfile) -> Html:
+def _copies(profile: CorpusProfile) -> list[str]:
     copies = profile.copies
     if not copies.copies:
-        return _paragraph("No two texts are equal byte for byte, except empty ones.")
+        return ["No two texts are equal byte for byte, except empty ones."]
     verb = "equals" if copies.copies == 1 else "equal"
-    introduction = _paragraph(
+    introduction = (
         f"{format_count(copies.copies, 'document')} ({format_share(copies.copies, profile.documents)}) {verb} an "
         f"earlier one byte for byte: {format_size(copies.bytes)} of text."
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, format_size(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return html.join_html(
-        [introduction, html.table(head, rows, caption="The most frequent texts", text_columns=2, tall=True)]
-    )
+    return [introduction, html.table(head, rows, caption="The most frequent texts", text_columns=2, tall=True)]
 
 
-def _boilerplate(profile: CorpusProfile) -> Html:
+def _boilerplate(profile: CorpusProfile) -> list[str]:
     found = profile.boilerplate
     if not found.passages:
-        return _paragraph(f"No run of {found.run} words occurs in {found.least:,} different texts.")
+        return [f"No run of {found.run} words occurs in {found.least:,} different texts."]
     listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
-    introduction = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
-    items = "".join(f"<li>{_passage(passage)}</li>" for passage in found.passages)
-    return html.join_html([introduction, Html(f'<ol class="passages">{items}</ol>')])
+    introduction = f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}."
+    items = html.join_html(html.fill("<li>{}</li>", _passage(passage)) for passage in found.passages)
+    return [introduction, html.fill('<ol class="passages">{}</ol>', items)]
 
 
 def _passage(passage: Passage) -> Html:
@@ -318,7 +312,7 @@ def _passage(passage: Passage) -> Html:
         f"{format_count(passage.words, 'word')}; such as "
     )
     quoted = html.excerpt(_EMPTY_LINES.sub("\n", passage.text), _MOST_QUOTED)
-    return Html(f'<p class="dim">{escape(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
+    return html.fill('<p class="dim">{}{}</p><blockquote dir="auto">{}</blockquote>', about, _ids(passage.ids), quoted)
 
 
 def _template(template: Template) -> Html:
@@ -358,15 +352,14 @@ def _fillers(slot: Slot) -> Html:
     return Html("; ".join(shown[:_MOST_FILLERS]) + (f"; {more:,} more" if more > 0 else ""))
 
 
-def _families(profile: CorpusProfile) -> Html:
+def _families(profile: CorpusProfile) -> list[str]:
     rows = [
         [text(one.begins), _ids(one.ids), one.documents, one.pairs, one.smallest, one.mean, one.complete]
         for one in profile.families
     ]
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
-    introduction = _paragraph("A family is all documents that matching pairs connect.")
     listed = html.table(head, rows, caption="The largest families", tall=True, text_columns=2) if rows else ""
-    return html.join_html([introduction, listed])
+    return ["A family is all documents that matching pairs connect.", listed]
 
 
 def _how_to_read(exploration: Observations) -> Html:

@@ -16,7 +16,7 @@ from neardup.pages.diff import (
     compare_texts,
     text_direction,
 )
-from neardup.pages.html import Html, clip, escape, excerpt, fold, format_rest, make_excerpt, render_macro, to_html
+from neardup.pages.html import Html, clip, escape, excerpt, fill, fold, format_rest, join_html, make_excerpt, to_html
 from neardup.pages.numbers import format_count
 from neardup.text.alignment import MatchingBlock
 from neardup.text.normalize import Token
@@ -182,7 +182,7 @@ _COMPARED_LENGTH = 16_000
 _CONTEXT_WORDS = 6
 #: The most words of a change, and the most changes, to show.
 _MOST_WORDS, _MOST_CHANGES = 40, 6
-_BEGINNING_LENGTH = 320
+_BEGINNING_LENGTH, _EQUAL_LENGTH = 320, 240
 
 
 class Change(NamedTuple):
@@ -221,9 +221,24 @@ def describe_change(keeper: ShownDocument, member: ShownDocument) -> Change:
 
 def beginning(document: ShownDocument) -> Html:
     """Return the beginning of a document's text as a paragraph, without its title."""
-    return render_macro(
-        "change.html", "beginning", clip(_untitled_text(document), _BEGINNING_LENGTH), text_direction(document.text)
-    )
+    shown = clip(_untitled_text(document), _BEGINNING_LENGTH) or Html('<span class="dim">an empty text</span>')
+    return fill('<p class="changes" dir="{}">{}</p>', text_direction(document.text), shown)
+
+
+def changed(change: Change) -> Html:
+    """Return a change as a paragraph."""
+    aside = ' <bdi class="dim" dir="ltr">{}</bdi>'
+    parts = []
+    for kind, words, more in change.pieces:
+        if kind == "gap":
+            parts.append(Html('<span class="dim">…</span> '))
+        elif kind == "equal":
+            parts.append(Html(f"{excerpt(words, _EQUAL_LENGTH)} "))
+        else:
+            left_out = fill(aside, f"… {format_count(more, 'more word')}") if more else ""
+            parts.append(Html(f"<{kind}>{excerpt(words, 2 * _EQUAL_LENGTH)}{left_out}</{kind}> "))
+    note = fill(aside, f"({change.note})") if change.note else ""
+    return fill('<p class="changes" dir="{}">{}{}</p>', change.direction, join_html(parts), note)
 
 
 def _untitled_text(document: ShownDocument) -> str:

@@ -27,9 +27,9 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 class DocumentReader:
-    """Reads single documents of a corpus by position, and keeps them.
+    """Reads single documents of a scanned corpus, which stays open, by position, and keeps them.
 
-    The corpus has been scanned, and stays open. Columns of titles and times are detected by their names if not given.
+    Columns of titles and times are detected by their names if not given.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Texts as HTML, and the parts of pages, which are macros of ``templates/parts.html``.
+"""Texts as HTML, and the parts of pages.
 
-Templates pass every value through `to_html`, which escapes all that is not HTML already.
+`fill` and the templates pass every value through `to_html`, which escapes all that is not HTML already.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -210,8 +210,8 @@ def is_html(value: object) -> bool:
 
 
 _OPTION_NAME = re.compile(r"(?<!\S)--?[a-z][a-z-]*")
-#: Cells of up to this many characters stand on one line.
-_SHORT_CELL = 24
+#: Cells of up to this many characters stand on one line; longer values of tiles are smaller.
+_SHORT_CELL, _LONG_VALUE = 24, 14
 
 
 @cache
@@ -232,7 +232,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters["plain_text"] = plain_text
-    functions = text, excerpt, is_html, aligned, with_options, format_count
+    parts = opening, tiles, notes, section, figures, search_field, facts, command, table, stages_table
+    functions = text, excerpt, format_count, *parts
     made.globals |= {function.__name__: function for function in functions}
     return made
 
@@ -242,45 +243,37 @@ def render(template: str, **values: Any) -> Html:
     return Html(_environment().get_template(template).render(**values))
 
 
-def render_macro(template: str, macro: str, *values: object) -> Html:
-    """Return a rendered macro of a template."""
-    return Html(getattr(_environment().get_template(template).module, macro)(*values))
+def fill(frame: str, *values: object) -> Html:
+    """Return HTML with values in the places of its braces, each as `to_html` gives it."""
+    return Html(frame.format(*map(to_html, values)))
 
 
-_part = partial(render_macro, "parts.html")
-
-
-def with_options(line: str) -> Html:
-    """Return a command line as HTML that does not break inside the name of an option."""
-    return Html(_OPTION_NAME.sub(r'<span class="option">\g<0></span>', escape(line)))
-
-
-def aligned(at: int, text_columns: int, value: object) -> Html:
-    """Return the attributes of a cell: texts are aligned to the left, numbers to the right."""
-    if at >= text_columns:
-        return Html("")
-    long = isinstance(value, str) and len(plain_text(value)) > _SHORT_CELL
-    return Html(f' class="text{" long" if long else ""}" dir="auto"')
+def paragraphs(content: Iterable[str]) -> Html:
+    """Return parts that are not empty; those that are not HTML become paragraphs."""
+    return join_html(part if is_html(part) else fill("<p>{}</p>", part) for part in content if part)
 
 
 def opening(title: str, *lines: str) -> Html:
     """Return the head of a page: its title, and lines on its subject."""
-    return _part("opening", title, lines)
+    frame = '<header class="opening"><p class="brand" translate="no">neardup</p><h1 dir="auto">{}</h1>{}</header>'
+    return fill(frame, title, join_html(fill('<p class="dim">{}</p>', line) for line in lines if line))
 
 
 def closing(*lines: str) -> Html:
     """Return the foot of a page."""
-    return _part("closing", lines)
+    return fill('<footer class="closing">{}</footer>', paragraphs(lines))
 
 
 def command(line: str) -> Html:
-    """Return a command line that one click selects."""
-    return _part("command", line)
+    """Return a command line that one click selects, and that does not break inside the name of an option."""
+    shown = Html(_OPTION_NAME.sub(r'<span class="option">\g<0></span>', escape(line)))
+    return fill('<pre class="command" tabindex="0" translate="no">{}</pre>', shown)
 
 
 def bar(share: float, value: object = "") -> Html:
     """Return a value with a small bar beside it that shows a share from 0 to 1."""
-    return _part("bar", f"{100 * min(max(share, 0.0), 1.0):.4g}", value)
+    filled = f"{100 * min(max(share, 0.0), 1.0):.4g}"
+    return fill('{}<span class="bar" aria-hidden="true"><i style="inline-size:{}%"></i></span>', value, filled)
 
 
 def table(
@@ -299,7 +292,27 @@ def table(
     header. The first ``text_columns`` columns are texts, all others numbers. ``highlighted`` are numbers of rows.
     ``search_texts`` has for each row the words by which a search field finds it; empty for the words of the row itself.
     """
-    return _part("table", head, rows, caption, tall, highlighted, text_columns, search_texts)
+
+    def cell(at: int, value: object, tag: str, scope: str = "") -> Html:
+        long = isinstance(value, str) and len(plain_text(value)) > _SHORT_CELL
+        aligned = f' class="text{" long" if long else ""}" dir="auto"' if at < text_columns else ""
+        return fill(f"<{tag}{scope}{aligned}>{{}}</{tag}>", value)
+
+    body = []
+    for number, row in enumerate(rows):
+        best = ' class="best"' if number in highlighted else ""
+        search = "" if search_texts is None else fill(' data-search="{}"', search_texts[number])
+        cells = [cell(0, row[0], "th", ' scope="row"'), *(cell(at, one, "td") for at, one in enumerate(row[1:], 1))]
+        body.append(f"<tr{best}{search}>{''.join(cells)}</tr>")
+    names = "".join(cell(at, name, "th", ' scope="col"') for at, name in enumerate(head))
+    return fill(
+        '<div class="scroll{}" tabindex="0" role="region" aria-label="{}"><table>{}{}<tbody>{}</tbody></table></div>',
+        " tall" if tall else "",
+        caption or ", ".join(map(plain_text, head)),
+        fill("<caption>{}</caption>", caption) if caption else "",
+        Html(f"<thead><tr>{names}</tr></thead>" if head else ""),
+        Html("".join(body)),
+    )
 
 
 def stages_table(stages: Sequence[Mapping[str, Any]]) -> Html:
@@ -318,17 +331,32 @@ def stages_table(stages: Sequence[Mapping[str, Any]]) -> Html:
 
 def facts(rows: Mapping[str, object]) -> Html:
     """Return a list of names and values."""
-    return _part("facts", rows)
+    items = join_html(fill("<div><dt>{}</dt><dd>{}</dd></div>", *row) for row in rows.items())
+    return fill('<dl class="facts">{}</dl>', items)
 
 
 def tiles(rows: Sequence[tuple[str, str, str]]) -> Html:
     """Return the headline of a page: tiles of a large value, its name and a note."""
-    return _part("tiles", rows)
+    items = [
+        fill(
+            '<div><dt>{}</dt><dd><bdi class="value{}" dir="auto">{}</bdi>{}</dd></div>',
+            label,
+            " long" if len(plain_text(value)) > _LONG_VALUE else "",
+            value,
+            fill("<small>{}</small>", note) if note else "",
+        )
+        for value, label, note in rows
+    ]
+    return fill('<dl class="tiles">{}</dl>', join_html(items))
 
 
-def notes(items: Sequence[str], *, title: str) -> Html:
-    """Return a box with notes for the reader; empty without items."""
-    return _part("notes", items, title) if items else Html("")
+def notes(items: Sequence[str], *, title: str, plain: bool = False) -> Html:
+    """Return a box with notes for the reader, quieter if ``plain``; empty without items."""
+    if not items:
+        return Html("")
+    listed = join_html(fill('<li dir="auto">{}</li>', item) for item in items)
+    frame = '<div class="notes{}" role="note"><strong>{}</strong><ul>{}</ul></div>'
+    return fill(frame, " plain" if plain else "", title, listed)
 
 
 def section(key: str, title: str, *content: str, intro: str = "") -> Html:
@@ -336,7 +364,15 @@ def section(key: str, title: str, *content: str, intro: str = "") -> Html:
 
     ``key`` is its id, for links.
     """
-    return _part("section", key, title, content, intro)
+    return fill(
+        '<section id="{0}" aria-labelledby="{0}-title" data-contents="{1}"><h2><span id="{0}-title">{2}</span>'
+        '<a class="anchor" href="#{0}" aria-label="Link to this section">#</a></h2>{3}{4}</section>',
+        key,
+        plain_text(title),
+        title,
+        fill('<p class="intro">{}</p>', intro) if intro else "",
+        paragraphs(content),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +392,29 @@ class Chart:
 
 def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
     """Return charts with captions and tables; ``wide`` gives each the whole width."""
-    return _part("figures", charts, wide) if charts else Html("")
+    frame = '<div class="charts{}">{}</div>'
+    return fill(frame, " wide" if wide else "", join_html(map(_figure, charts))) if charts else Html("")
+
+
+def _figure(chart: Chart) -> Html:
+    begin = '<figure aria-labelledby="{0}-title"><figcaption id="{0}-title">{1}{2}</figcaption>'
+    if chart.missing:
+        missing = f'{begin}<p class="dim missing">Nothing to show: {{3}}.</p></figure>'
+        return fill(missing, chart.key, chart.title, "", chart.missing)
+    height, table = chart.specification.get("height"), chart.figures_table
+    return fill(
+        f'{begin}<div class="chart" id="{{0}}" role="img" aria-label="{{3}}"{{4}}></div>'
+        '<div class="behind"><span class="saves">'
+        '<button type="button" data-save="svg" aria-label="Save this chart as SVG">SVG</button>'
+        '<button type="button" data-save="png" aria-label="Save this chart as PNG">PNG</button></span>{5}</div>'
+        "</figure>",
+        chart.key,
+        chart.title,
+        fill("<small>{}</small>", chart.note) if chart.note else "",
+        plain_text(chart.description),
+        Html(f' style="min-height:{height}px"') if isinstance(height, int) else "",
+        fill('<details data-print="no"><summary>The figures</summary>{}</details>', table) if table else "",
+    )
 
 
 def legend(
@@ -370,7 +428,15 @@ def legend(
 
     ``shapes`` are those of the points in the charts, by their names in Vega; colours and shapes repeat.
     """
-    return _part("legend", names, colours, shapes, label)
+    button = (
+        '<button type="button" aria-pressed="false" data-highlight="{}"><span class="{}" style="background:{}"></span>'
+        "{}</button>"
+    )
+    buttons = (
+        fill(button, name, shapes[at % len(shapes)], colours[at % len(colours)], text(name))
+        for at, name in enumerate(names)
+    )
+    return fill('<div class="legend" role="group" aria-label="{}">{}</div>', label, join_html(buttons))
 
 
 def fold(summary: str, *content: str, is_open: bool = False, search_text: str = "") -> Html:
@@ -378,7 +444,13 @@ def fold(summary: str, *content: str, is_open: bool = False, search_text: str = 
 
     A search field finds it by the words in ``search_text``.
     """
-    return _part("fold", summary, content, is_open, search_text)
+    return fill(
+        '<details class="fold"{}{}><summary>{}</summary><div class="inside">{}</div></details>',
+        fill(' data-search="{}"', search_text) if search_text else "",
+        " open" if is_open else "",
+        summary,
+        paragraphs(content),
+    )
 
 
 def search_field(within: str, *, label: str, noun: str) -> Html:
@@ -386,4 +458,11 @@ def search_field(within: str, *, label: str, noun: str) -> Html:
 
     It hides those that lack one of its words. The page needs the script ``search.js``.
     """
-    return _part("search_field", within, label, noun)
+    return fill(
+        '<div class="search" role="search"><label for="{0}-search">{1}</label>'
+        '<input type="search" id="{0}-search" data-within="{0}" data-noun="{2}" dir="auto" autocomplete="off" '
+        'spellcheck="false" aria-controls="{0}"><output for="{0}-search" aria-live="polite"></output></div>',
+        within,
+        label,
+        noun,
+    )

@@ -26,7 +26,7 @@ from neardup.pages.charts import (
     slider_rule,
     tooltips,
 )
-from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
 from neardup.pages.html import Chart, Html, escape, text
 from neardup.pages.numbers import format_count
 from neardup.pages.page import page
@@ -54,23 +54,21 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         charts=charts,
         moving=moving,
         subject=[line for line in (", ".join(report.inputs), report.in_words, report.rule) if line],
-        tiles=_tiles(report),
+        headline=_tiles(report),
         reasons=_reason_rows(report),
         rows=_dropped_rows(report),
-        stages_table=html.stages_table,
         sections=[one.content for one in sections],
-        facts=known | dict(report.facts) | dict(report.versions),
+        run_facts=known | dict(report.facts) | dict(report.versions),
         copy_labels=_COPY_LABELS,
         Html=Html,
-        table=html.table,
         beginning=beginning,
+        changed=changed,
         describe_change=describe_change,
         side_by_side=side_by_side,
         family_title=_family_title,
         family_facts=_family_facts,
         family_more=_family_more,
         range_of=_range_of,
-        format_count=format_count,
         format_threshold=format_threshold,
     )
     words, sweep = report.wording, report.sweep

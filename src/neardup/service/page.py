@@ -13,7 +13,7 @@ from fastapi import Response
 from pydantic import BaseModel
 
 from neardup.pages.diff import ShownDocument
-from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
 from neardup.pages.html import Chart, Html, closing, facts, join_html, opening, render, section, tiles
 from neardup.pages.page import page
 from neardup.service.indexes import MAIN, Indexes, NamedIndex
@@ -256,7 +256,13 @@ class PageAnswers:
                 }
             )
         return render(
-            "service_parts.html", kind="listed", message=message, items=items, has_more=has_more, beginning=beginning
+            "service_parts.html",
+            kind="listed",
+            message=message,
+            items=items,
+            has_more=has_more,
+            beginning=beginning,
+            changed=changed,
         )
 
 
