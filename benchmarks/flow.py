@@ -131,7 +131,6 @@ def window_row(file: Path, size: int, window: int, items: int, at_once: int) -> 
         "duplicates": index.statistics.duplicates - before,
         "cpu_us": time_quantiles((cpu for _, cpu in seconds), 1e6 / at_once),
         "features_us": time_quantiles(features, 1e6 / at_once),
-        "wall_us": time_quantiles((wall for wall, _ in seconds), 1e6 / at_once),
     }
 
 
@@ -164,9 +163,7 @@ def throughput_row(file: Path, folder: Path, before: int, at_once: int, times: i
         while index.statistics.documents < before:
             index.add_many(islice(documents, min(_BATCH, before - index.statistics.documents)))
         seconds = time_additions(index, list(documents), at_once)
-        held = index.statistics.window_documents
     return {
-        "held": held,
         "items_a_second": round(items / sum(wall for wall, _ in seconds), 1),
         "cpu_us": round(1e6 * sum(cpu for _, cpu in seconds) / items, 1),
         "wall_ms": time_quantiles((wall for wall, _ in seconds), 1e3),

@@ -17,13 +17,10 @@ from __future__ import annotations
 
 import argparse
 import csv
-import gzip
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from corpora import shared_records
 from harness import HERE, SHARED, Row, print_progress, run_sections, section
 
 import neardup as nd
@@ -61,14 +58,6 @@ TRAINING_CORPORA = {
 }
 
 
-def load_documents(case: TrainingCorpus) -> pa.Table:
-    path = DATA / case.corpus
-    content = path.read_bytes()
-    rows = [json.loads(line) for line in (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()]
-    columns = ["id", "text", *(case.options[key] for key in ("title_column", "time_column") if key in case.options)]
-    return pa.table({name: [str(row[name]) for row in rows] for name in columns})
-
-
 @section(
     "learned",
     "corpus | pairs | duplicates | learned: F1 | precision | recall | best threshold | its F1 | learned is ahead by",
@@ -80,7 +69,8 @@ def measure_training(args: argparse.Namespace) -> Row:
     for name in ["clough"] if args.small else TRAINING_CORPORA:
         print_progress(name)
         case = TRAINING_CORPORA[name]
-        row = nd.train(load_documents(case), str(case.labels), **case.options).summary
+        with nd.open_files(DATA / case.corpus) as documents:
+            row = nd.train(documents, str(case.labels), **case.options).summary
         ahead = INTERVAL.format(row["gain"]["difference"]) + ("" if row["gain"]["beyond_chance"] else ", within chance")
         f1 = {"f1": INTERVAL.format(row["figures"]["f1"]), "threshold_f1": INTERVAL.format(row["threshold"]["f1"])}
         rows.append({"corpus": name} | {key: row[key] for key in row if key != "wrong"} | f1 | {"ahead": ahead})
@@ -94,12 +84,13 @@ def measure_validation(args: argparse.Namespace) -> Row:
     if args.small:
         return {"rows": []}
     case = TRAINING_CORPORA["msrp"]
-    documents = load_documents(case)
-    trained = nd.train(documents, str(case.labels), **case.options).classifier
+    with nd.open_files(DATA / case.corpus) as documents:
+        trained = nd.train(documents, str(case.labels), **case.options).classifier
     # All documents would give millions of unlabelled candidates.
     with open(case.labels, newline="", encoding="utf-8") as rows:
-        validation_ids = {row[side] for row in csv.DictReader(rows) if row["split"] == "val" for side in ("id1", "id2")}
-    validation = documents.filter(pc.is_in(documents["id"], pa.array(sorted(validation_ids))))
+        ids = {row[side] for row in csv.DictReader(rows) if row["split"] == "val" for side in ("id1", "id2")}
+    records = [{"id": str(record["id"]), "text": record["text"]} for record in shared_records("msrp")]
+    validation = [record for record in records if record["id"] in ids]
     options: dict[str, Any] = {"only": "split=val", "ignore_unknown": True, "classifiers": [trained]}
     comparison = nd.compare(validation, str(case.labels), recipes=["default"], **options).to_dict()
     own_row = next(row for row in comparison["recipes"][-1]["rows"] if row["own"])

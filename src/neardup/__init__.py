@@ -75,37 +75,29 @@ __all__ = [
 ]
 
 
-#: The modules of names that are imported on first use: the kernels and Arrow take a while.
-_LAZY_MODULES = {
-    "Classifier": "classifier.classifier",
-    "Client": "service.client",
-    "Document": "stream.document",
-    "Index": "stream.index",
-    "MinHash": "features.sketches",
-    "Recipe": "recipe",
-    "Result": "pipeline.result",
-    "SimHash": "features.sketches",
-    "Verdict": "stream.document",
-    "audit": "api",
-    "build_index": "api",
-    "check_contamination": "contamination.contamination",
-    "compare": "evaluation.comparison",
-    "dedup": "api",
-    "dedup_files": "api",
-    "explore": "api",
-    "load_classifier": "classifier.classifier",
-    "load_recipe": "recipe",
-    "neighbors": "api",
-    "open_files": "api",
-    "open_index": "api",
-    "query": "api",
-    "train": "training.training",
+#: Names that are imported on first use, by their modules: the kernels and Arrow take a while.
+_LAZY_NAMES = {
+    "api": (
+        *("audit", "build_index", "dedup", "dedup_files", "explore", "neighbors", "open_files", "open_index"),
+        "query",
+    ),
+    "classifier.classifier": ("Classifier", "load_classifier"),
+    "contamination.contamination": ("check_contamination",),
+    "evaluation.comparison": ("compare",),
+    "features.sketches": ("MinHash", "SimHash"),
+    "pipeline.result": ("Result",),
+    "recipe": ("Recipe", "load_recipe"),
+    "service.client": ("Client",),
+    "stream.document": ("Document", "Verdict"),
+    "stream.index": ("Index",),
+    "training.training": ("train",),
 }
+_MODULES = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY_MODULES:
-        return getattr(importlib.import_module(f"neardup.{_LAZY_MODULES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"neardup.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'neardup' has no attribute {name!r}")
 
 

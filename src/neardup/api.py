@@ -84,7 +84,7 @@ def neighbors(
     data : list of str, table, array, Corpus or DiskIndex
         As in ``dedup``, or the result of ``open_files`` or ``open_index``.
     k : int
-        How many neighbours of each document. Raising it takes longer.
+        How many neighbours of each document: documents that share a feature with it. Raising it takes longer.
     of : sequence of id, optional
         The documents to find neighbours of; all by default.
     first : int, optional

@@ -225,7 +225,6 @@ def _from_datetime(time: datetime) -> int | None:
 
 
 def _parse_timestamps(values: pa.Array) -> tuple[Integers, Booleans]:
-    """Return the times of an array of timestamps or dates."""
     kind = values.type
     if pa.types.is_date32(kind):
         values, unit = values.cast(pa.int32()), 86_400_000_000

@@ -12,7 +12,7 @@ import pytest
 from commands import neardup, read_lines, write_lines
 from sentences import says
 
-import neardup.labelling.session as serving
+import neardup.labelling.server as serving
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore
 

@@ -49,14 +49,6 @@ def test_documents_without_ids_are_named_by_row(tmp_path: Path) -> None:
     assert says(refused("explain", corpus, "0", "3"), "no document", "row number", "'3'")
 
 
-def test_unknown_ids_name_close_ones(corpus: Path) -> None:
-    message = refused("explain", corpus, "fox", "fox-agian")
-    assert says(message, "no document", "'fox-agian'", "close", "'fox-again'")
-    message = refused("explain", corpus, "zzzzz", "fox")
-    assert says(message, "no document", "'zzzzz'", "'fox', 'rose', 'fox-again'")
-    assert "close" not in message
-
-
 def test_document_text_cannot_control_the_terminal(tmp_path: Path) -> None:
     text = "[bold red]not markup[/] [/nope] \x1b[31mnot red\x1b[0m :smile: http://example.org"
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "[b]\x1b", "text": text}, {"id": "2", "text": "plain"}])

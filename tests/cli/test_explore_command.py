@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import names_in, neardup, refused, start_process, wait_for_end, write_lines
+from commands import neardup, start_process, wait_for_end, write_lines
 from sentences import says
 
 WORDS = [f"word{at}" for at in range(400)]
@@ -79,10 +79,3 @@ def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
     neardup(*[kept if before == "-o" else word for before, word in zip(["", *command], command, strict=False)])
     point = next(one for one in found["curve"]["points"] if one["threshold"] == found["advice"]["threshold"])
     assert len(kept.read_text("utf-8").splitlines()) == 108 - point["dropped"]
-
-
-@pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
-def test_too_few_documents_are_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    corpus = write_lines(tmp_path / "few.jsonl", rows)
-    refused("explore", corpus, "-o", tmp_path / "page.html")
-    assert names_in(tmp_path) == {"few.jsonl"}

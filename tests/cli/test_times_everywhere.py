@@ -160,7 +160,7 @@ def test_a_classifier_reads_the_time_of_every_value(group: str) -> None:
 @pytest.mark.parametrize(
     ("column", "options", "kept", "without"),
     [
-        ("date", ("--keep", "oldest", "--report", "report.html"), "a", 1),
+        ("date", ("--keep", "oldest"), "a", 1),
         ("score", ("--keep", "score"), "b", 0),
         ("title", ("--report", "report.html"), "a", 0),
         ("id", (), "a", 0),

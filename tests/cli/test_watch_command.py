@@ -18,9 +18,6 @@ from commands import FOX, NEVER, ROSE, names_in, neardup, refused, start_process
 from page_markup import Markup
 from sentences import says
 
-from neardup.recipe import load_recipe
-from neardup.stream.store import Store, StoreIdentity
-
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 WATCH = ("watch", "in", "--store", "news.db", "--originals", "out")
 
@@ -101,14 +98,6 @@ def test_a_terminal_shows_a_panel_without_the_control_characters_of_names(inbox:
     assert "evil\x1b" not in text
     (last,) = (line for line in text.splitlines() if "stopped: " in line)
     assert says(last, "4 files", "4 items", "2 originals", "2 duplicates (50.0%)", "saved 20 s")
-
-
-def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
-    settings = {"window": "24h", "window_by": "time", "against": "originals"}
-    with Store(tmp_path / "news.db", StoreIdentity(load_recipe("ddd").fingerprint, settings)):
-        message = refused(*WATCH, *FAST)
-    assert says(message, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
-    assert not Path("out").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: Path) -> None:

@@ -179,6 +179,8 @@ def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) 
     if f and g:
         scaled = [{x: w / 2**bits for x, w in vector.items()} for vector in (f, g)]
         assert why.value == pytest.approx(naive.vector_measure(recipe.measure, *scaled), abs=1e-9)
+        shown = 1 / (1 + why.value) if recipe.measure == "euclidean" else why.value
+        assert why.similarity == pytest.approx(shown, abs=1e-9)
     if f and g and why.shared:
         assert why.match == (why.value <= 0.5 if recipe.measure == "euclidean" else why.value >= 0.5 - 1e-12)
     else:

@@ -160,7 +160,6 @@ class Commands(TyperGroup):
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
-    """Print that the run was interrupted, and return its exit."""
     print_message(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
     return typer.Exit(130)
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 def _print_audit(result: Audit) -> None:
-    """Print the figures, the strata and the notes to stdout."""
     from rich.console import Console
     from rich.text import Text
 

@@ -298,7 +298,6 @@ def _violated_rule(parameter: Any, context: Any) -> str:
 
 
 def _typed_value(context: Any, name: str) -> Any:
-    """Return the value of an option as it was typed."""
     values, _, _ = context.command.make_parser(context).parse_args(list(context.meta[_ARGUMENTS]))
     return values.get(name)
 

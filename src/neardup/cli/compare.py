@@ -163,7 +163,6 @@ def compare(
 
 
 def _load_recipes(listed: str | None, content: str | None) -> list[Recipe]:
-    """Return the listed recipes, or all named ones; with the content if one is given."""
     from neardup.recipe import load_recipe, names
 
     recipes = [load_recipe(name.strip()) for name in (names() if listed is None else listed.split(","))]

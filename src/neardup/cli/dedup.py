@@ -312,7 +312,6 @@ def _write(
 
 
 def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
-    """Return why documents without features are kept; empty if there are none."""
     if not count:
         return ""
     minimum = recipe["signature"].partition(":")[2]
@@ -321,7 +320,6 @@ def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
 
 
 def _describe_excess(peak: int, memory: int | None) -> str:
-    """Return that a run exceeded its memory limit, and what the program itself needs; empty if it did not."""
     if memory is None or peak <= memory:
         return ""
     from neardup.runtime import PROGRAM_BYTES
@@ -371,7 +369,6 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
 
 
 def _describe_classifier(summary: Mapping[str, Any]) -> str:
-    """Return the classifier of a summary with its cut and counts; empty if there was none."""
     if "classifier" not in summary:
         return ""
     details = summary["classifier"]

@@ -70,7 +70,6 @@ def _copy_samples(folder: str, copies: dict[str, str]) -> None:
 
 
 def _run(*words: str) -> None:
-    """Print a command and run it."""
     from neardup.cli.app import load_command
 
     typer.echo(f"\n$ {shlex.join(['neardup', *words])}")

@@ -114,7 +114,6 @@ def _find_documents(corpus: Corpus, ids: Sequence[str], *, read_all: bool) -> di
 
 
 def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
-    """Print the two texts side by side, and the facts below them."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -147,7 +146,6 @@ def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
 
 
 def _contributions_table(evidence: Evidence) -> Table:
-    """Return the measures of a classifier, the strongest first, below the score of an average pair."""
     table = screen.make_table("measure", "value", "contribution", "towards", padding=(0, 1))
     table.columns[-1].justify = "left"
     rows = [("all at their means", "", evidence.start or 0.0)]
@@ -190,7 +188,6 @@ def _marked_text(text: str, segments: Sequence[Segment], changes: Sequence[Span]
 
 
 def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of the facts below the texts."""
     from rich.text import Text
 
     from neardup.pipeline.counterfactual import token_noun
@@ -236,7 +233,6 @@ def _format_measure(name: str, value: float) -> str:
 
 
 def _describe_recipe(recipe: Recipe) -> str:
-    """Return the features of a recipe and what is done with them."""
     stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
     if recipe.parsed_features.kind == "spots":
         stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"

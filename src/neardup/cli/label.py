@@ -282,7 +282,6 @@ def _exchange(
 
 
 def _describe_import(imported: ImportResult, source: str) -> str:
-    """Return what became of the rows of an imported table."""
     counts = (
         (imported.already_stored, "there already"),
         (imported.kept, "different in the store and left unchanged there"),

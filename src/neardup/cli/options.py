@@ -52,7 +52,6 @@ Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise
 
 
 def _recipe_option(name: str, title: str | None = MATCHING) -> Any:
-    """Return the option of a field of ``Recipe``, from the metadata of the field."""
     field = OPTIONS[name]
     return option(field.values, field.help, title)
 
@@ -162,7 +161,6 @@ def decode_text(data: bytes, name: str) -> str:
 
 
 def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
-    """Return the rare fields that ``--set`` names, with their values."""
     rare = [name for name, field in OPTIONS.items() if not field.common]
     values: dict[str, str] = {}
     for setting in settings:

@@ -152,7 +152,6 @@ def _print_misjudged(console: Console, training: Training) -> None:
 
 
 def _describe_misjudged(pair: MisjudgedPair) -> tuple[str, str]:
-    """Return a pair with its label and score, and the measures that misled the classifier."""
     ids = f"{screen.printable_line(pair.id1)} - {screen.printable_line(pair.id2)}"
     label = f"{ids}: labelled {'a duplicate' if pair.duplicate else 'different'}"
     if pair.score is None or pair.probability is None:

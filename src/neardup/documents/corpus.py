@@ -343,7 +343,6 @@ class Corpus:
             raise self._repeated_ids_error(len(repeats), example, [self._place(row) for row in rows.tolist()])
 
     def _repeated_ids_error(self, documents: int, example: Any, places: Sequence[str]) -> InputError:
-        """Return the error for documents with the id of an earlier one, such as the example at these places."""
         rows_instead = option("--ids rows", "ids='rows'" if self.inputs else "id_column=''")
         hints = [f"number the rows instead with {rows_instead}"]
         if len(set(places)) == 1:
@@ -538,11 +537,11 @@ def open_corpus(
 ) -> Corpus:
     """Open files, folders, globs, URIs or standard input as one corpus.
 
+    A folder stands for its data files, by name, or if it has none for its text files. The other parameters are those of
+    ``neardup.dedup_files``.
+
     Parameters
     ----------
-    inputs : str, path or sequence of these
-        In the order of the documents. A folder stands for its data files, by name, or if it has none for its text
-        files.
     text_column : str or sequence of str, optional
         Column of texts; detected by its name, or as the only column of strings. Several columns, as names or joined by
         commas, make one text, line by line.
@@ -550,17 +549,10 @@ def open_corpus(
         Column of ids; detected by its name; the empty string means that there is none.
     order_column : str, optional
         Column for the keep order.
-    strict : bool
-        Raise BrokenRecord at the first broken record instead of rejecting it.
     quarantine : str, optional
         JSON lines file for rejected records; it appears when the corpus is closed.
     max_document : int, optional
-        Largest text in bytes; larger ones are rejected. None sets no limit.
-    ids : "column", "rows" or "file+id"
-        Documents are named by the column of ids, by their row numbers whatever the columns are, or by the name of
-        their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.
-    allow_torn : bool
-        Do not warn of torn files. What could be read of them counts in any case, and ``torn_files`` says how much.
+        Largest text in bytes; larger ones are rejected.
 
     Raises
     ------
@@ -620,7 +612,6 @@ def _read_options(
 
 
 def _make_spool() -> PartialOutput:
-    """Make a temporary folder for copies of inputs."""
     try:
         return PartialOutput.temporary_folder()
     except OSError as error:

@@ -121,7 +121,8 @@ class DelimitedDialect:
         """Parse all records at once, by Arrow."""
         columns = self._parse_with_arrow(block.data[int(block.starts[0]) :], block.starts.size, options.names)
         if columns is not None and options.id:
-            columns[options.id] = _nullify_empty(columns[options.id])
+            ids = columns[options.id]
+            columns[options.id] = pc.if_else(pc.equal(ids, ""), pa.scalar(None, ids.type), ids)
         return columns
 
     def _parse_with_arrow(self, data: bytes, rows: int, names: list[str]) -> dict[str, Any] | None:
@@ -200,7 +201,3 @@ class DelimitedDialect:
         for missing in [field for field in schema if field.name not in columns]:
             table = table.append_column(missing, pa.nulls(table.num_rows, missing.type))
         return table.select(schema.names).cast(schema)
-
-
-def _nullify_empty(ids: Any) -> Any:
-    return pc.if_else(pc.equal(ids, ""), pa.scalar(None, ids.type), ids)

@@ -515,7 +515,6 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
 
 
 def _parquet_options(schema: pa.Schema, text: str | None, codec: str) -> dict[str, Any]:
-    """Return the options of PyArrow's Parquet writer."""
     codec = codec if codec in _CODECS else "zstd"
     short = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
     level = 1 if codec == "zstd" else None

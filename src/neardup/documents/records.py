@@ -76,17 +76,13 @@ def joined_column(columns: Sequence[Any]) -> Any:
 def as_strings(binary: Any) -> Any:
     """Return a large_binary array of UTF-8 without nulls as large_string with offset 0, without a copy."""
     if binary.offset:
-        binary = _from_zero(binary)
+        _, ends, data = binary.buffers()
+        span = ends.slice(binary.offset * 8, (len(binary) + 1) * 8)
+        binary = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(binary), [None, span, data])
     _, offsets, data = binary.buffers()
     if offsets is None:
         offsets = pa.py_buffer(np.zeros(1, dtype=np.int64))
     return pa.LargeStringArray.from_buffers(len(binary), offsets, data if data is not None else pa.py_buffer(b""))
-
-
-def _from_zero(binary: Any) -> Any:
-    _, offsets, data = binary.buffers()
-    span = offsets.slice(binary.offset * 8, (len(binary) + 1) * 8)
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(binary), [None, span, data])
 
 
 def lengths_of(binary: Any) -> np.ndarray:
@@ -266,7 +262,6 @@ def repeated_ids(ids: Any) -> np.ndarray:
 
 
 def _repeated_values(codes: np.ndarray) -> np.ndarray:
-    """Return the positions of values that occur more than once."""
     # Sorting values is several times faster than sorting positions, and repeats are few.
     ordered = np.sort(codes)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

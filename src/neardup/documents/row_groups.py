@@ -158,7 +158,6 @@ class _Reader:
 
 
 def _write(to: bytearray, kind: int, value: Any) -> None:
-    """Write a value in the compact protocol."""
     if kind == _STRUCT:
         last = 0
         for field in sorted(value):

@@ -92,7 +92,6 @@ def _is_dataset(data: Any) -> bool:
 
 
 def _table_of_stream(data: Any) -> pa.Table:
-    """Return the table of a streaming dataset."""
     tables = list(data.with_format("arrow").iter(batch_size=_ROWS_AT_A_TIME))
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({TEXT: pa.array([], TEXTS)})
 
@@ -276,3 +275,18 @@ def _obvious_time(sources: Sequence[ColumnSource]) -> str:
         f"{sources[0].file.name}: no column is obviously the time; name it with {option('--time-column')}: "
         f"{_listed_columns(sources[0])}"
     )
+
+
+class Table:
+    """Base of results that convert to Arrow and pandas tables."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)

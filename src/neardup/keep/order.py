@@ -125,7 +125,6 @@ def _missing_values_error(keep: str, column: str | None) -> RecipeError:
 
 
 def _times(values: Sequence[pa.Array]) -> tuple[Integers, Bools]:
-    """Return times, and a mask of those that are readable; batches may have different types."""
     times, readable = zip(*map(times_of, values), strict=True)
     return np.concatenate(times), np.concatenate(readable)
 

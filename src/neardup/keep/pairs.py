@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
+from neardup.documents.tables import Table
 from neardup.keep.keepers import Graph, build_graph, document_pair_counts
 from neardup.kernels import Floats, Integers
 from neardup.kernels.graph import expand_pairs
@@ -37,10 +38,7 @@ class Pair(NamedTuple):
 class ReferencePair(Pair):
     """A pair whose right document is of the reference."""
 
-    @property
-    def right_from(self) -> str:
-        """``reference``."""
-        return "reference"
+    right_from = "reference"
 
 
 class PairArrays(NamedTuple):
@@ -59,7 +57,7 @@ class PairEdges(NamedTuple):
     edge: Integers
 
 
-class Pairs:
+class Pairs(Table):
     """All pairs at or above the threshold, sorted by the positions of left and right, left before right.
 
     Iteration yields a ``Pair`` with the ids of the documents at a time. A group of m equal documents has m (m - 1) / 2
@@ -176,13 +174,6 @@ class Pairs:
         if self.names.reference_names is not None:
             kinds["right_from"] = pa.string()
         return pa.schema(kinds | {name: column.type for name, column in evidence.items()})
-
-    def to_pandas(self) -> Any:
-        """Return all pairs as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Pair]:
         for part in self.arrays():

@@ -30,10 +30,7 @@ class Drop(NamedTuple):
 class ReferenceDrop(Drop):
     """A dropped document whose keeper is of the reference."""
 
-    @property
-    def keeper_from(self) -> str:
-        """``reference``."""
-        return "reference"
+    keeper_from = "reference"
 
 
 class Family(NamedTuple):

@@ -308,16 +308,12 @@ def explain(
     classifier: Classifier | None = None,
     records: Records | None = None,
 ) -> Explanation:
-    """Explain why two texts match or not.
+    """Explain why two texts, or HTML pages if the recipe has ``content``, match or not.
 
     Parameters
     ----------
-    left, right : str
-        The texts; HTML pages if the recipe has ``content``.
     statistics : Statistics, optional
         Those of the collection that the texts come from, for recipes with ``needs_statistics``.
-    encoder : Encoder, optional
-        Returns the embeddings for ``semantic``.
     classifier : Classifier, optional
         The classifier whose recipe it is.
     records : Records, optional
@@ -378,7 +374,6 @@ def _classifier_result(
     classifier: Classifier | None,
     records: Records | None,
 ) -> ClassifierResult:
-    """Apply the classifier of a recipe to two extracted texts."""
     from neardup.classifier.vector import Records
     from neardup.pipeline.learned_explanation import ClassifierResult
     from neardup.search.second_step import check_classifier

@@ -11,18 +11,12 @@ import pyarrow.compute as pc
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
+from neardup.documents.tables import Table
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Integers
 from neardup.pipeline.pipeline import thread_count
-from neardup.pipeline.query import (
-    Table,
-    add_similar_ids,
-    check_neighbor_count,
-    counts_unit,
-    read_vectors,
-    unknown_id_message,
-)
+from neardup.pipeline.query import add_similar_ids, check_neighbor_count, counts_unit, read_vectors, unknown_id_message
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import NearestDocuments, nearest
@@ -96,27 +90,10 @@ def find_neighbors(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Neighbors:
-    """Find the k documents most similar to each document, exactly, by a recipe's measure.
+    """Find the k documents most similar to each document, exactly, by a recipe's measure; of equal ones the first.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Its steps up to ``measure`` count.
-    k : int
-        Number of neighbors. Only documents that share a feature are neighbors (with ``hamming`` all are); of equally
-        similar ones the first. Raising it takes longer.
-    of : sequence of id, optional
-        The documents whose neighbors are searched; all by default. Ids, or row numbers without ids, are compared as
-        text.
-    first : int, optional
-        Instead of ``of``: the number of first documents.
-    threads, memory, progress
-        As in ``pipeline.run``; the memory budget applies to reading.
-
-    Raises
-    ------
-    NeardupError
-        If the corpus cannot be read, an id is unknown, or there are no k others.
+    Only documents that share a feature are neighbors (with ``hamming`` all are). Ids, or row numbers without ids, are
+    compared as text. The memory budget applies to reading. The parameters are those of ``neardup.neighbors``.
     """
     if of is not None and first is not None:
         raise RecipeError(

@@ -181,27 +181,19 @@ def run(
     classifier: Classifier | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Find the near-duplicates of a corpus.
+    """Find the near-duplicates of a corpus, which must stay open as long as the result is used.
+
+    The other parameters are those of ``neardup.dedup``.
 
     Parameters
     ----------
-    corpus : Corpus
-        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is used.
-        If it has a reference, its documents are also compared with the reference documents, which are all kept.
     pairs_per_document : float or None
-        If more pairs of distinct texts match than this number times the documents (and more than a million), only the
-        pairs of dropped with kept documents are found. This changes no verdict, only which pairs and families are
-        known. None finds all pairs, whatever they cost: a thousand slightly different copies make half a million.
-        Applies to the exact join of feature sets only.
+        As in ``dedup``; applies to the exact join of feature sets only. None finds all pairs, whatever they cost: a
+        thousand slightly different copies make half a million.
     margin : float, optional
-        How far below the threshold to search as well (``Result.at``); for a recipe with a second step, below the
-        threshold of that step.
-    prefer : Preference, optional
-        A preference that precedes the recipe's ``keep``.
+        As in ``dedup``; for a recipe with a second step, below the threshold of that step.
     classifier : Classifier, optional
         The classifier whose recipe ``recipe`` is.
-    threads, memory, within, encoder, progress
-        As in ``neardup.dedup``.
 
     Raises
     ------

@@ -15,6 +15,7 @@ from neardup.classifier.evidence import EvidenceTable
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
+from neardup.documents.tables import Table
 from neardup.errors import InputError, RecipeError, check_count, option, quoted
 from neardup.features.extraction import Encoder, extract_features
 from neardup.features.reading import Progress, ignore_progress
@@ -29,21 +30,6 @@ from neardup.search.nearest import RankedDocuments, closest_documents, matching_
 from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
 from neardup.times import TIME_FORMS, microseconds_of
-
-
-class Table:
-    """Base of results that convert to Arrow and pandas tables."""
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as a table."""
-        raise NotImplementedError
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
@@ -251,25 +237,9 @@ def query_corpus(
 ) -> Answer:
     """Find all near-duplicates of a new text in a corpus, the most similar first; of equally similar ones the first.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents; the text is not one of them. Statistics such as idf are theirs.
-    recipe : Recipe
-        With a second step, the similarity is that of its measure.
-    text : str
-        An HTML page if the recipe has ``content``.
-    k : int, optional
-        Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
-    classifier : Classifier, optional
-        The classifier whose recipe it is.
-    title, time : optional
-        Title and time of the text, for classifiers that compare them; unknown by default. A time has the form of
-        the time column.
-    name : str
-        How messages call the text.
-    threads, memory, encoder, progress
-        As in ``pipeline.run``.
+    Statistics such as idf are those of the corpus. With a second step, the similarity is that of its measure; the k
+    nearest are those by the first. ``name`` is how messages call the text, which is an HTML page if the recipe has
+    ``content``. The other parameters are those of ``neardup.query``.
 
     Raises
     ------
@@ -347,7 +317,6 @@ def _check_before_reading(
 def _first_step_matches(
     recipe: Recipe, text: str, k: int | None, name: str, features: CorpusFeatures, vectors: Vectors
 ) -> RankedDocuments:
-    """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, features.statistics)
     if not len(block.features):
         subject = f"content {recipe.content} of {name}" if recipe.content else name

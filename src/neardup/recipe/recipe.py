@@ -533,7 +533,6 @@ OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields
 
 
 def _parameters() -> str:
-    """Return the parameters section of the docstring."""
     types = {entry.name: entry.type for entry in fields(Recipe)}
     entries = (
         f"    {name} : {types[name]}\n        {entry.help} {entry.detail}".rstrip() for name, entry in OPTIONS.items()
