@@ -95,9 +95,7 @@ def _advice(exploration: Observations) -> Html:
     return html.section(
         "advice",
         "Where to begin",
-        html.fill(
-            '<p class="begin">Begin with <strong>{}</strong>. {}</p>', begin, messages.describe_drop(exploration)
-        ),
+        html.fill('<p class="begin">Begin with <strong>{}</strong>. {}</p>', begin, drop),
         rule_in_words(advice.recipe),
         advice.reason,
         html.command(messages.advised_command(advice)),

@@ -151,9 +151,7 @@ def _dropped_rows(report: Report) -> list[list[object]]:
             text(row.keeper),
             row.reason,
             f"{row.similarity:.4f}",
-            html.fill('<a href="#family-{}">{}</a>', str(row.family), row.family)
-            if row.family in listed
-            else row.family or "",
+            Html(f'<a href="#family-{row.family}">{row.family:,}</a>') if row.family in listed else row.family or "",
         ]
         for row in report.rows
     ]
