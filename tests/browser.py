@@ -49,7 +49,7 @@ def end() -> None:
 
 @contextmanager
 def opened(
-    path: Path,
+    place: Path | str,
     *,
     width: int = 1280,
     dark: bool = False,
@@ -57,12 +57,12 @@ def opened(
     wrong: list[str] | None = None,
     **options: Any,
 ) -> Iterator[Any]:
-    """Open a page from a file, and fail if it has errors or loads anything from outside.
+    """Open a page from a file or an address, and fail if it has errors or loads anything from outside.
 
     Tests that expect what is wrong find it in ``wrong``; the options are those of Playwright's ``new_context``.
     """
     found: list[str] = [] if wrong is None else wrong
-    home = path.resolve().as_uri()
+    home = place if isinstance(place, str) else place.resolve().as_uri()
     options |= {"color_scheme": "dark" if dark else "light", "java_script_enabled": script}
     context = chromium().new_context(viewport={"width": width, "height": 900}, **options)
     context.set_default_timeout(120_000)
@@ -79,6 +79,8 @@ def opened(
 
 
 def _outside(url: str, home: str) -> bool:
+    if home.startswith("http"):
+        return not url.startswith((home, "data:"))
     return not url.startswith(("data:", "blob:")) and url.split("#")[0] != home
 
 

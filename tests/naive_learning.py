@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 Row = Sequence[float]
 
@@ -110,3 +111,18 @@ def assigned_folds(groups: Sequence[int], labels: Sequence[bool], count: int, sh
         fold[name] = growth.index(min(growth))
         fold_shares[fold[name]] = [h + b for h, b in zip(fold_shares[fold[name]], group_shares[name], strict=True)]
     return [fold[group] for group in groups]
+
+
+def g(machine: Any, row: list[float], skipped: int = -1) -> float:
+    """g of one pair by a support vector machine, as if one measure had its mean."""
+    z = []
+    for j, value in enumerate(row):
+        value = float(machine.fill[j]) if math.isnan(value) else value
+        z.append(0.0 if j == skipped else (value - machine.center[j]) / machine.scale[j])
+    total = machine.intercept
+    for alpha, u in zip(machine.dual, machine.support, strict=True):
+        if machine.gamma:
+            total += alpha * math.exp(-machine.gamma * sum((a - b) ** 2 for a, b in zip(z, u, strict=True)))
+        else:
+            total += alpha * sum(a * b for a, b in zip(z, u, strict=True))
+    return float(total)

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import naive
+import naive_learning
 import numpy as np
 from naive_kinds import Features, bands, feature_maker
 
@@ -296,13 +297,4 @@ class NaiveClassifierIndex(NaiveIndex):
         ]
         records = Records([item.text, other.text], titles, np.array(times))
         x = self._measurer.measure(self._measurer.prepare(records), np.array([0]), np.array([1]))[0]
-        m = self.classifier.machine
-        z = [(f if math.isnan(v) else v) - c for v, f, c in zip(x.tolist(), m.fill, m.center, strict=True)]
-        z = [v / s for v, s in zip(z, m.scale, strict=True)]
-        g = m.intercept
-        for dual, support in zip(m.dual, m.support, strict=True):
-            if m.gamma:
-                g += dual * math.exp(-m.gamma * sum((u - v) ** 2 for u, v in zip(support, z, strict=True)))
-            else:
-                g += dual * sum(u * v for u, v in zip(support, z, strict=True))
-        return float(g)
+        return naive_learning.g(self.classifier.machine, x.tolist())

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import naive_learning as naive
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -150,28 +151,13 @@ def random_machine(seed: int, columns: int, kernel: str) -> tuple[Machine, npt.N
     return machine, x
 
 
-def plain_g(machine: Machine, row: list[float], skipped: int = -1) -> float:
-    """g of one pair, by its definition."""
-    z = []
-    for j, value in enumerate(row):
-        value = float(machine.fill[j]) if math.isnan(value) else value
-        z.append(0.0 if j == skipped else (value - machine.center[j]) / machine.scale[j])
-    g = machine.intercept
-    for alpha, u in zip(machine.dual, machine.support, strict=True):
-        if machine.gamma:
-            g += alpha * math.exp(-machine.gamma * sum((a - b) ** 2 for a, b in zip(z, u, strict=True)))
-        else:
-            g += alpha * sum(a * b for a, b in zip(z, u, strict=True))
-    return float(g)
-
-
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 5), KERNELS, st.integers(1, 9))
 def test_g_and_contributions_equal_plain_sums(seed: int, columns: int, kernel: str, size: int) -> None:
     machine, x = random_machine(seed, columns, kernel)
     rows, g = x[:8].tolist(), machine.score(x)
-    assert g[:8].tolist() == pytest.approx([plain_g(machine, row) for row in rows], rel=1e-12, abs=1e-12)
-    contributions = [[plain_g(machine, row) - plain_g(machine, row, j) for j in range(columns)] for row in rows]
+    assert g[:8].tolist() == pytest.approx([naive.g(machine, row) for row in rows], rel=1e-12, abs=1e-12)
+    contributions = [[naive.g(machine, row) - naive.g(machine, row, j) for j in range(columns)] for row in rows]
     assert machine.contributions(x[:8]) == pytest.approx(np.array(contributions), rel=1e-9, abs=1e-11)
     # Batches and layouts change no bit.
     parts = [machine.score(x[at : at + size]) for at in range(0, len(x), size)]

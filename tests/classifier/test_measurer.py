@@ -206,6 +206,12 @@ def test_threads_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
         assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
 
 
+def test_documents_without_titles_and_times_have_unknown_measures() -> None:
+    measurer = Measurer(Vector.parse("title, hours_apart"), {})
+    found = measurer.measure(measurer.prepare(Records(["fox", "dog"])), np.array([0]), np.array([1]))
+    assert np.isnan(found).all()
+
+
 def test_missing_frequencies_and_encoders_are_named() -> None:
     with pytest.raises(RecipeError) as caught:
         Measurer(Vector.parse("cosine(words:1:idf)"), {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -98,9 +98,12 @@ class Browser:
     def post(self, path: str, sent: Any, **headers: str) -> Reply:
         """Request an action; empty headers are left out."""
         usual = {"Cookie": self.cookie, "Origin": self.home, "Content-Type": "application/json"}
-        return self._request(path, sent if isinstance(sent, bytes) else json.dumps(sent).encode(), usual, headers)
+        body = sent if isinstance(sent, bytes | Iterator) else json.dumps(sent).encode()
+        return self._request(path, body, usual, headers)
 
-    def _request(self, path: str, body: bytes | None, usual: dict[str, str], headers: dict[str, str]) -> Reply:
+    def _request(
+        self, path: str, body: bytes | Iterator[bytes] | None, usual: dict[str, str], headers: dict[str, str]
+    ) -> Reply:
         merged = usual | {name.replace("_", "-"): value for name, value in headers.items()}
         sent_headers = {name: value for name, value in merged.items() if value}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)

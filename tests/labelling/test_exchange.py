@@ -114,6 +114,8 @@ def test_an_unusable_table_is_refused_and_changes_nothing(
 
 def test_a_table_without_labellers_needs_a_name(tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
+    table.write_text("id1,id2,label,labeller\na1,a2,1,bob\nb1,b2,1,\n")
+    assert [name for _, name, _ in read_answers(table, labeller="anna").rows] == ["bob", "anna"]
     table.write_text("id1,id2,label\na1,a2,1\n")
     with pytest.raises(InputError, match="name the labeller with --labeller NAME"):
         read_answers(table)

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from browser import chromium
+from browser import opened
 from serving import EDITED, FOX, OTHER, document, enter, problem, served, until
 
 from neardup.service.guard import Tokens
@@ -21,25 +21,11 @@ WRITE = "w" * 20
 @contextmanager
 def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True) -> Iterator[Any]:
     """Open the page; it may only call its own service, and must log no error."""
-    context = chromium().new_context(viewport={"width": width, "height": 900})
-    context.set_default_timeout(120_000)
-    faults: list[str] = []
-    address = str(client.base_url).rstrip("/")
-    try:
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        levels = {"error"} if warns else {"error", "warning"}
-        page.on(
-            "console",
-            lambda line: faults.append(line.text) if line.type in levels else None,
-        )
-        page.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else faults.append(sent.url))
-        page.goto(address)
+    wrong: list[str] = []
+    with opened(str(client.base_url).rstrip("/"), width=width, wrong=wrong) as page:
         yield page
         assert page.title() == "neardup"
-    finally:
-        context.close()
-    assert not faults
+    assert not [line for line in wrong if not (warns and line.startswith("console: WARN"))]
 
 
 @pytest.fixture(scope="module")

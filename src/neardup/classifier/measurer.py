@@ -38,8 +38,8 @@ class PreparedDocuments(NamedTuple):
     #: By name: the features of a component, ``tokens``, ``numbers``, ``names``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, FeatureRows]
     texts: Sequence[str]
-    times: Integers | None  #: int64[n]: microseconds since 1970, or ``NO_TIME``
-    embeddings: Floats | None  #: float64[n, width]: rows of length 1
+    times: Integers  #: int64[n]: microseconds since 1970, or ``NO_TIME``
+    embeddings: Floats  #: float64[n, width]: rows of length 1; nothing if no measure compares embeddings
 
 
 PairFunction = Callable[[PreparedDocuments, Integers, Integers], Floats]
@@ -134,8 +134,6 @@ def _title(documents: PreparedDocuments, left: Integers, right: Integers) -> Flo
 
 
 def _hours_apart(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
-    if documents.times is None:
-        return np.full(len(left), np.nan)
     first, second = documents.times[left], documents.times[right]
     # Unsigned, because the difference may need all 64 bits.
     difference = np.maximum(first, second).view(np.uint64) - np.minimum(first, second).view(np.uint64)
@@ -144,8 +142,6 @@ def _hours_apart(documents: PreparedDocuments, left: Integers, right: Integers) 
 
 
 def _semantic(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
-    if documents.embeddings is None:
-        return np.full(len(left), np.nan)
     return similarities("semantic", cosine_counts(documents.embeddings, left, right))
 
 
@@ -212,10 +208,12 @@ class Measurer:
             titles = records.titles or [None] * len(records)
             extractor = Extractor(Recipe(features="words:1"))
             rows |= _feature_rows("titles", extractor, _text_array([title or "" for title in titles]))
-        embeddings = None
+        embeddings, times = np.empty((0, 0)), records.times
         if self._encoder is not None and "embeddings" in self._inputs:
             embeddings = embed(records.texts, self._encoder)
-        return PreparedDocuments(len(records), rows, records.texts, records.times, embeddings)
+        if times is None:
+            times = np.full(len(records), NO_TIME)
+        return PreparedDocuments(len(records), rows, records.texts, times, embeddings)
 
     def measure(self, documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
         """Return the similarity vectors of k pairs: float64[k, r], NaN for a missing title or time.

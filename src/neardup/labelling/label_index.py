@@ -44,7 +44,7 @@ class LabelIndex:
     def position_pair(self, pair: IdPair) -> PositionPair | None:
         """Return the positions of a pair's documents; None unless the corpus has both."""
         first, second = (self.reader.position(name) for name in pair)
-        return None if min(first, second) < 0 or first == second else (min(first, second), max(first, second))
+        return None if min(first, second) < 0 else (min(first, second), max(first, second))
 
     def id_pair_at(self, left: int, right: int) -> IdPair:
         """Return the ids of two documents in the order of the store."""
@@ -77,10 +77,9 @@ class LabelIndex:
         pairs = [self.position_pair(pair) for pair in self.store.skipped(labeller)]
         return [pair for pair in pairs if pair is not None]
 
-    def open_pairs_except(self, labeller: str) -> set[PositionPair]:
-        """Return the open pairs of all other labellers."""
-        open_pairs = self.store.open_pairs().items()
-        pairs = {self.position_pair(open_pair.pair) for name, open_pair in open_pairs if name != labeller}
+    def open_pairs(self) -> set[PositionPair]:
+        """Return the open pairs of all labellers."""
+        pairs = {self.position_pair(open_pair.pair) for open_pair in self.store.open_pairs().values()}
         return {pair for pair in pairs if pair is not None}
 
     def check(self) -> list[str]:

@@ -416,7 +416,7 @@ class ActiveLearningQueue:
         if shared_pairs and int((len(judged) + 1) * self._shared) > int(len(judged) * self._shared):
             return self._question(min(shared_pairs, key=self._rank), "agreement")
         fresh = np.ones(len(self._pool), np.bool_)
-        taken = [*answers, *skipped, *self._labels.open_pairs_except(labeller)]
+        taken = [*answers, *skipped, *self._labels.open_pairs()]
         fresh[[self._pool.rows[pair] for pair in taken if pair in self._pool.rows]] = False
         if fresh.any():
             return self._new_question(fresh)

@@ -427,8 +427,8 @@ def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> Non
     pages: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
     for path, render in pages.items():
         api.add_api_route(path, _page_endpoint(render), include_in_schema=False, methods=["GET"])
-    for name, answer in page.parts.items():
-        api.add_api_route(f"/page/{name}", answer, include_in_schema=False, methods=["POST"])
+    for answer in (page.similar, page.stopped, page.found, page.flow):
+        api.add_api_route(f"/page/{answer.__name__}", answer, include_in_schema=False, methods=["POST"])
 
 
 def _page_endpoint(render: Callable[[], str]) -> Any:
@@ -440,7 +440,6 @@ def _page_endpoint(render: Callable[[], str]) -> Any:
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:
-    """Return the problem that answers an exception."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, NeardupError):

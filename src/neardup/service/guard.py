@@ -139,9 +139,11 @@ class _AnswerCache:
         finally:
             stored.answer.set_result(messages)
             status = messages[0]["status"] if messages else 500
-            if status >= 500 or status == 429:
+            # Other answers may have displaced it meanwhile.
+            is_stored = self._stored.get(key) is stored
+            if is_stored and (status >= 500 or status == 429):
                 del self._stored[key]
-            else:
+            elif is_stored:
                 stored.size = sum(len(message.get("body", b"")) for message in messages) + 256
                 self._bytes += stored.size
                 while len(self._stored) > _MAX_ANSWERS or self._bytes > _MAX_ANSWER_BYTES:
@@ -161,7 +163,7 @@ class Guard:
         self._answers = _AnswerCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with a sentence."""
+        """Answer a request, or refuse it."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         body = bytearray()
         try:

@@ -215,7 +215,6 @@ class Indexes:
             return named, True
 
     def _check_options(self, named: NamedIndex, options: IndexOptions) -> None:
-        """Check that an existing index has these options."""
         new, existing = options.make_index(), named.as_dict()
         values = {
             "fingerprint": new.recipe.fingerprint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -149,15 +149,10 @@ def _charts() -> list[Chart]:
 
 
 class PageAnswers:
-    """The parts of the page, as HTML in which all texts of documents are escaped."""
+    """Answers with the parts of the page, as HTML in which all texts of documents are escaped."""
 
     def __init__(self, indexes: Indexes, metrics: Metrics) -> None:
         self._indexes, self._metrics = indexes, metrics
-
-    @property
-    def parts(self) -> dict[str, Callable[[PageQuestion], Response]]:
-        """The functions that answer, by the name of the part."""
-        return {"similar": self.similar, "stopped": self.stopped, "found": self.found, "flow": self.flow}
 
     def similar(self, question: PageQuestion) -> Response:
         """Return the documents that a text repeats, side by side with marked differences."""

@@ -64,10 +64,9 @@ class _PreparedCache:
         foreign = (
             np.zeros(len(records), np.bool_) if self._domain is None else self._domain.outside_texts(records.texts)
         )
-        times = np.zeros(len(records), np.int64) if records.times is None else records.times
         for i, serial in enumerate(serials):
             rows = {name: _row(all_rows, i) for name, all_rows in prepared.rows.items()}
-            self._prepared[serial] = _Prepared(rows, records.texts[i], int(times[i]), bool(foreign[i]))
+            self._prepared[serial] = _Prepared(rows, records.texts[i], int(prepared.times[i]), bool(foreign[i]))
             self._characters += len(records.texts[i])
 
     def take(self, serials: Sequence[int]) -> tuple[PreparedDocuments, Bools]:
@@ -75,7 +74,7 @@ class _PreparedCache:
         documents = [self._prepared[serial] for serial in serials]
         rows = {name: FeatureRows.concatenate([one.rows[name] for one in documents]) for name in documents[0].rows}
         times = np.array([one.time for one in documents], np.int64)
-        prepared = PreparedDocuments(len(documents), rows, [one.text for one in documents], times, None)
+        prepared = PreparedDocuments(len(documents), rows, [one.text for one in documents], times, np.empty((0, 0)))
         return prepared, np.array([one.foreign for one in documents], np.bool_)
 
     def forget_from(self, serial: int) -> None:

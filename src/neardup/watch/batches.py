@@ -277,7 +277,6 @@ class BatchReader:
         return complete_files
 
     def _next_pending(self) -> PendingFile | None:
-        """Return the next file to judge or place."""
         while (found := self._inbox.next_settled()) is not None:
             pending = self._pending_file(found)
             if pending is not None:

@@ -52,7 +52,6 @@ def verdict_record(
 
 
 def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
-    """Return the score, the cut and the measures of a classifier."""
     # JSON has no number for an infinite cut, which accepts every pair.
     cut = classifier.cut if isfinite(classifier.cut) else None
     fields = {"measure": "learned", "classifier": classifier.fingerprint, "cut": cut, "score": verdict.score}

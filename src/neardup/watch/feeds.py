@@ -300,7 +300,6 @@ def root_name(data: bytes) -> str:
 
 
 def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Element]]:
-    """Yield the position and the element of each item in a file."""
     text, note = decode_feed(data)
     if note:
         found.notes.append(Note("the file", note))
@@ -347,7 +346,6 @@ def _parse(text: str) -> tuple[Element | None, str]:
 
 
 def _has_end_tag(text: str) -> bool:
-    """Return whether the first element is closed."""
     root = _ROOT.match(text)
     return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
 

@@ -137,7 +137,6 @@ def _items_of(value: object, raw: bytes, where: str, found: Items) -> Iterator[I
 
 
 def _item(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]:
-    """Yield the item of a JSON value, or reject the value."""
     if not isinstance(value, dict):
         found.reject(where, "not a JSON object", raw)
         return
@@ -172,7 +171,6 @@ def _text_of(fields: Mapping[str, Any]) -> str:
 
 
 def _first_string(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first nonempty string among these fields."""
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
@@ -227,13 +225,11 @@ def _ignored_lists(value: object, where: str) -> Iterator[Note]:
 
 
 def _skip_space(text: str, at: int) -> int:
-    """Return the position after white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
 def _reject_json(where: str, text: str, error: ValueError | RecursionError, raw: bytes, found: Items) -> None:
-    """Reject unreadable JSON, for its content or because it is cut off."""
     if not isinstance(error, json.JSONDecodeError):
         fault = "nested too deep" if isinstance(error, RecursionError) else "a number too long"
         found.reject(where, f"{_NOT_JSON} ({fault})", raw)
@@ -254,7 +250,6 @@ def _is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
 
 
 def _is_token_prefix(rest: str) -> bool:
-    """Return whether the rest of a text is a prefix of a JSON token."""
     words = ("true", "false", "null", "NaN", "Infinity", "-Infinity", "-")
     return any(word.startswith(rest) for word in words) or _NUMBER_OR_ESCAPE.fullmatch(rest) is not None
 

@@ -26,7 +26,7 @@ _FIRST_REMINDER_S, _LAST_REMINDER_S = 30.0, 3600.0
 class Counters:
     """The counters of a run."""
 
-    def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, downstream: float) -> None:
         #: Files read, items judged, and items by verdict; exact ones are also duplicates.
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
         #: Files and items rejected, and items whose id another item had.
@@ -36,8 +36,7 @@ class Counters:
         self.reasons: Counter[str] = Counter()
         self.recent_duplicates: deque[Verdict] = deque(maxlen=8)
         self._downstream = downstream
-        self._clock = clock
-        self._samples: deque[tuple[float, int]] = deque([(clock(), 0)])
+        self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     def count_verdict(self, verdict: Verdict) -> None:
         """Count a verdict."""
@@ -59,7 +58,7 @@ class Counters:
 
     def sample_rate(self) -> None:
         """Record the current count for the rate."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._samples[-1][0] >= 0.25:
             self._samples.append((now, self.items))
         while len(self._samples) > 2 and now - self._samples[0][0] > _RATE_S:
@@ -69,7 +68,7 @@ class Counters:
     def rate(self) -> float:
         """Items per second, over the last seconds."""
         begin, items = self._samples[0]
-        return (self.items - items) / max(self._clock() - begin, 0.25)
+        return (self.items - items) / max(time.monotonic() - begin, 0.25)
 
     @property
     def saved_s(self) -> float:
@@ -79,10 +78,8 @@ class Counters:
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as they are logged."""
         names = ("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids")
-        return {name: getattr(self, name) for name in names} | {
-            "check_s": round(self.check_s, 3),
-            "saved_s": round(self.saved_s, 1),
-        }
+        seconds = {"check_s": round(self.check_s, 3), "saved_s": round(self.saved_s, 1)}
+        return {name: getattr(self, name) for name in names} | seconds
 
 
 @dataclass(slots=True)
@@ -103,9 +100,8 @@ class Log:
     send control characters to a terminal.
     """
 
-    def __init__(self, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener  #: who shows events; None for lines on stderr
-        self._clock = clock
         self._troubles: dict[str, _Trouble] = {}
 
     def write(self, event: str, **fields: Any) -> None:
@@ -123,7 +119,7 @@ class Log:
 
     def report_trouble(self, about: str, message: str, **fields: Any) -> None:
         """Report a trouble at once, and while it lasts again after 30 s, then at doubling intervals up to an hour."""
-        now, trouble = self._clock(), self._troubles.get(about)
+        now, trouble = time.monotonic(), self._troubles.get(about)
         if trouble is None:
             self._troubles[about] = _Trouble(now, now + _FIRST_REMINDER_S)
             self.write("trouble", message=message, **fields)
@@ -136,7 +132,7 @@ class Log:
         """Report that a trouble is over; return whether there was one."""
         trouble = self._troubles.pop(about, None)
         if trouble is not None:
-            self.write("well", message=message, after_s=round(self._clock() - trouble.begin, 1))
+            self.write("well", message=message, after_s=round(time.monotonic() - trouble.begin, 1))
         return trouble is not None
 
     def files_left(self) -> int:
@@ -156,9 +152,8 @@ def error_reason(error: OSError) -> str:
 
 def format_balance(counters: Counters) -> str:
     """Return the paper's balance: the processing time that duplicates would have cost, and the time spent checking."""
-    return (
-        f"saved {format_duration(counters.saved_s)} of processing, spent {format_duration(counters.check_s)} checking"
-    )
+    saved, spent = format_duration(counters.saved_s), format_duration(counters.check_s)
+    return f"saved {saved} of processing, spent {spent} checking"
 
 
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))

@@ -50,7 +50,7 @@ class Placer:
     def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
         self.output_folders = {duty: OutputFolder(getattr(settings, duty), _tag(store)) for duty in DUTIES}
         self.stored_verdicts: dict[str, list[StoredVerdict]] = {}
-        self.pending_files: deque[PendingFile] = deque()
+        self.pending_files: deque[PendingFile] = deque()  #: files all of whose items have verdicts
         #: Files that may not be moved, and why; taken again later.
         self.unmovable: list[tuple[PendingFile, OSError]] = []
         self._settings = settings
@@ -100,17 +100,13 @@ class Placer:
         for output in self.output_folders.values():
             output.close()
 
-    def add(self, pending: PendingFile) -> None:
-        """Add a file all of whose items have verdicts."""
-        self.pending_files.append(pending)
-
     @property
     def is_busy(self) -> bool:
         """Whether files are not placed yet, or not recorded as placed."""
         return bool(self.pending_files or self._moved)
 
     def place(self) -> None:
-        """Place all added files.
+        """Place all pending files.
 
         Raises ``OSError`` or ``StoreError`` if something cannot be written. Nothing is lost: a second call continues.
         """
@@ -142,7 +138,6 @@ class Placer:
             self._record_moves()
 
     def _can_write(self, pending: PendingFile) -> bool:
-        """Return whether the target folders of a file are writable."""
         folders = {os.path.dirname(self.output_folders[duty].path(name)) for duty, name in pending.names.items()}
         return all(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
 
@@ -301,7 +296,6 @@ class PlacedItems:
         return None
 
     def _has_sidecar(self, path: str, name: str) -> bool:
-        """Return whether the sidecar of a file is that of the item."""
         record = json.loads(self._read(sidecar_of(path)))
         return isinstance(record, dict) and record.get("id") == name
 

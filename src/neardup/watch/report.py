@@ -243,7 +243,6 @@ def _notes(reported: int, arrived: int) -> list[str]:
 
 
 def _release_section(releases: Sequence[Release]) -> Html:
-    """Return the section of releases: items, by whom, when, and their former verdicts."""
     rows = [
         [
             text(one.id),

@@ -69,7 +69,9 @@ class Watcher:
         self._placer.open()
         try:
             self._store_folders()
-            self._log_resumption()
+            if stored := self._placer.stored_verdicts:
+                message = "judged by an earlier run, not yet in their places"
+                self._log.write("resumed", files=len(stored), items=sum(map(len, stored.values())), message=message)
             while not self._stopping:
                 self._step()
                 if self.settings.once and self._is_finished():
@@ -84,16 +86,7 @@ class Watcher:
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
         self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
-    def _log_resumption(self) -> None:
-        stored = self._placer.stored_verdicts
-        if stored:
-            items = sum(map(len, stored.values()))
-            self._log.write(
-                "resumed", files=len(stored), items=items, message="judged by an earlier run, not yet in their places"
-            )
-
     def _step(self) -> None:
-        """Do one step: scan the inbox, process a batch, or wait."""
         self._scan_inbox()
         if not self._has_batch:
             self._release()
@@ -107,7 +100,6 @@ class Watcher:
             self._progress()
 
     def _release(self) -> None:
-        """Release the items that were requested, and answer the requests."""
         try:
             for name, by in self._store.requests():
                 try:
@@ -127,8 +119,7 @@ class Watcher:
             if self._tasks:
                 self._judge.judge(self._tasks)
                 self._tasks = []
-            for pending in self._batch_reader.pop_complete():
-                self._placer.add(pending)
+            self._placer.pending_files += self._batch_reader.pop_complete()
             self._placer.place()
         except (OSError, StoreError) as error:
             self._report_trouble("placing", _fault_sentence(error), error)
@@ -180,13 +171,11 @@ class Watcher:
         self._sleep(self._pause)
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, unless the watcher is stopping."""
         if not self._stopping:
             with suppress(Empty):
                 self._wakeups.get(timeout=max(seconds, 0.0))
 
     def _scan_inbox(self) -> None:
-        """Scan the whole inbox, if a scan is due."""
         now = time.monotonic()
         if now < self._next_scan:
             return
@@ -214,7 +203,6 @@ class Watcher:
             self._log.drop_trouble("links")
 
     def _wait(self) -> None:
-        """Wait until a file has settled, or the next scan is due."""
         scan_delay, settle_delay = self._next_scan - time.monotonic(), self.inbox.settle_delay
         self._sleep(scan_delay if settle_delay is None else min(scan_delay, settle_delay))
         self.counters.sample_rate()
