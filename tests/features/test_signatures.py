@@ -183,14 +183,11 @@ def test_a_checksum_is_a_prefix_of_the_hash_of_the_text(texts: list[str], algori
 @given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
 def test_equal_sets_have_equal_signatures_and_digests(texts: list[str], signature: str, data: st.DataObject) -> None:
     shuffled = [" ".join(data.draw(st.permutations(text.split()))) for text in texts]
-    measure = "hamming" if signature == "simhash" else "jaccard" if signature == "imatch:2" else "overlap"
+    measure = {"simhash": "hamming", "imatch:2": "jaccard"}.get(signature, "overlap")
     recipe = Recipe(features="words:1", signature=signature, measure=measure, threshold=1)
-    block = block_of(texts + shuffled, recipe)
-    found, marks = rows(block), block.set_digests.tolist()
-    half = len(texts)
-    for i in range(half):
-        assert found[i] == found[half + i]
-        assert marks[i] == marks[half + i]
+    block, half = block_of(texts + shuffled, recipe), len(texts)
+    assert rows(block)[:half] == rows(block)[half:]
+    assert block.set_digests[:half].tolist() == block.set_digests[half:].tolist()
 
 
 PRIMES = [number for number in range(2, 5000) if all(number % divisor for divisor in range(2, isqrt(number) + 1))]

@@ -97,7 +97,7 @@ def test_every_recipe_answers_as_files_do(engine: str, place: Path) -> None:
     assert result.duplicates().equals(files.duplicates())
     assert result.summary["reference"] == files.summary["reference"]
     query_choices = {name: value for name, value in choices.items() if name not in ("search", "recall")}
-    for text in [*filter(str.strip, new[:20]), *old[:10]]:
+    for text in [*filter(str.strip, new[:8]), *old[:4]]:
         with contextlib.suppress(nd.InputError):
             expected = list(nd.query(old, text, **query_choices))
             assert index.query(text) == expected
@@ -140,9 +140,9 @@ def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: 
     index = nd.build_index(old, place, **choices, threshold=threshold)
     queries: list[dict[str, Any]] = [{}, {"of": [3, 50, 3]}, {"first": 5}]
     for query in queries:
-        for k in (1, 2, 7):
+        for k in (1, 7):
             assert list(nd.neighbors(index, k, **query)) == list(nd.neighbors(old, k, **choices, **query))
-    for text in filter(None, old[:8]):
+    for text in filter(None, old[:4]):
         matches = len(index.query(text))
         for k in {1, matches, matches + 1} - {0}:
             nearest = list(nd.query(old, text, k=k, **choices))

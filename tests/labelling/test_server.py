@@ -154,6 +154,9 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
     }
     (judgement,) = room.store.judgements()
     assert (judgement.reason, judgement.similarity, judgement.seconds) == ("sample", 0.5, 2.5)
+    # Nobody looks at a pair for more than a day.
+    ask(browser, "/api/answer", pair=["b1", "b2"], answer="same", seconds=86_401)
+    assert room.store.judgements()[1].seconds is None
     assert judgement.checksums == (room.index.reader.text_checksum(0), room.index.reader.text_checksum(1))
 
 
@@ -193,11 +196,13 @@ def test_a_new_labeller_is_asked_for_a_name_and_skipped_pairs_come_last(browser:
 
 
 def test_two_labellers_have_their_own_answers_and_their_agreement(browser: Browser, room: Room) -> None:
+    answer(browser, "same", labeller="eve")
     for mine, theirs in (("same", "same"), ("different", "same"), ("unsure", "same")):
         answer(browser, mine)
         state = answer(browser, theirs, labeller="bob")
     assert state["labeller"] == "bob"
-    assert [fact["name"] + " " + fact["value"] for fact in state["facts"]] == ["with anna κ 0.00 (2 shared)"]
+    facts = ["with anna κ 0.00 (2 shared)", "with eve 100% (1 shared)"]
+    assert [fact["name"] + " " + fact["value"] for fact in state["facts"]] == facts
     assert room.store.labels["b1", "b2"] == {"anna": "different", "bob": "same"}
     assert ask(browser, "/api/undo")["before"] == {"undone": "unsure"}
     assert len(room.store.labels["c1", "c2"]) == 1

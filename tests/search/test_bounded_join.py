@@ -103,7 +103,7 @@ def test_margins_limits_and_files_give_the_same_results(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
-    lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(corpus(100))]
+    lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(corpus(80))]
     lines[7] = "{broken"
     is_compressed = path in ("parts", "few slots")
     file = tmp_path / ("a.jsonl.gz" if is_compressed else "a.jsonl")
@@ -141,7 +141,7 @@ def test_every_engine_writes_the_same_bytes_whatever_the_budget(
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     write_corpus(path, 120)
     recipe, written = nd.Recipe(features="words:1", **ENGINES[engine]), set()
-    for memory, threads in ((None, 1), (SMALL, 3), (400_000_000, 1)):
+    for memory, threads in ((None, 1), (SMALL, 3)):
         result = nd.dedup_files(path, recipe=recipe, memory=memory, threads=threads)
         result.write(str(out), force=True)
         written.add((out.read_bytes(), json.dumps(result.pairs.to_arrow().to_pylist())))

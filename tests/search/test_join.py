@@ -96,7 +96,7 @@ def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, coun
 def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
     bound = rule(name, threshold, floor)
     t, f = parse_threshold(name, threshold), exact_fraction(floor, "floor", zero=True)
-    sizes = range(1, 33)
+    sizes = range(1, 25)
     needed = {
         (a, b): naive.required_overlap(name, a, b, t, f) if _possible(name, a, b, t, f) else 99
         for a in sizes

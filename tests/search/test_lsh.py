@@ -57,8 +57,6 @@ def test_bands_are_those_with_the_longest_rows(jaccard: float, recall: float, nu
     ("choices", "jaccard"),
     [
         ({"measure": "overlap", "threshold": 0.8}, 0.8 / 1.2),
-        ({"measure": "dice", "threshold": 0.9}, 0.9 / 1.1),
-        ({"measure": "cosine", "threshold": 0.9}, 0.81),
         ({"measure": "containment", "threshold": 0.9, "jaccard_floor": 0.4}, 0.4),
         ({"measure": "cosine", "threshold": 0.7, "jaccard_floor": 0.6}, 0.6),
         ({"measure": "cosine", "threshold": 0.9, "jaccard_floor": 0.6}, 0.81),

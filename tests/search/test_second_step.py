@@ -133,18 +133,6 @@ def test_texts_at_exactly_the_threshold_match() -> None:
         assert len(result.pairs) == match, (changed, threshold)
 
 
-def test_texts_with_equal_features_are_judged_as_pairs() -> None:
-    texts = ["fox dog", "Fox, Dog!", "FOX DOG", "fox dog", "fox... dog", "Fox, Dog!", ""]
-    one_step = nd.dedup(texts, features="words:1", threshold=1.0)
-    assert len(one_step.pairs) == 15
-    strict = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 1")
-    assert pairs_of(strict) == {(0, 3): 1.0, (1, 5): 1.0}
-    loose = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 0.7")
-    assert pairs_of(loose) == {(0, 3): 1.0, (1, 5): 1.0, (0, 4): 0.7, (3, 4): 0.7}
-    assert strict.summary["undecidable"] == 1
-    assert strict.summary["exact_copies"] == 2
-
-
 def test_a_second_step_measures_all_pairs_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(60)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}

@@ -82,31 +82,14 @@ def test_kernel_and_cut_text_equal_the_twin(texts: list[str], unit: Unit) -> Non
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_exactly_the_listed_characters_are_breaks(unit: Unit) -> None:
-    # All punctuation, and one in 64 of the others.
+    # All punctuation, and one in 256 of the others.
     kinds = ((chr(c), unicodedata.category(chr(c))) for c in range(0x110000))
-    known = [c for c, kind in kinds if kind != "Cs" and (kind[0] == "P" or c < "\u0250" or ord(c) % 64 == 0)]
+    known = [c for c, kind in kinds if kind != "Cs" and (kind[0] == "P" or c < "\u0250" or ord(c) % 256 == 0)]
     texts = [f"é{character}é" for character in known]
     wanted = {f"é{character}" for character in BREAKS[unit]}
     found = {pieces[0] for pieces in by_kernel(texts, unit) if len(pieces) > 1}
     assert found == wanted
     assert {text[: spans[0][1]] for text in texts if len(spans := cut_text(text, unit)) > 1} == wanted
-
-
-@pytest.mark.parametrize(
-    ("unit", "text", "want"),
-    [
-        ("sentence", "Pay 3.14 at example.com. Now", ["Pay 3.14 at example.com.", " Now"]),
-        ("sentence", "Nr.é", ["Nr.", "é"]),
-        ("sentence", "东西。南北", ["东西。", "南北"]),
-        ("sentence", "Title\n \t\r\nText\nmore", ["Title\n \t\r\n", "Text\nmore"]),
-        ("sentence", " \na", [" \na"]),
-        ("clause", "At 10:30, (1,000) [x]", ["At 10:30,", " (1,000)", " [x]"]),
-        ("clause", "« oui »", ["«", " oui »"]),
-    ],
-)
-def test_worked_examples(unit: Unit, text: str, want: list[str]) -> None:
-    assert [text[lo:hi] for lo, hi in cut_text(text, unit)] == want == naive(text, unit)
-    assert by_kernel([text], unit) == [want]
 
 
 def test_any_number_of_texts_and_segments_is_cut() -> None:
@@ -127,12 +110,6 @@ def test_every_language_has_words_that_are_tokens() -> None:
         words = stop_words(code)
         assert len(words) > 30
         assert all(naive_tokens(word) == [word] for word in words)
-
-
-def test_common_stop_words_are_included() -> None:
-    common = {"en": "the of don t", "de": "und für", "fr": "le à", "es": "el qué", "ru": "и не", "ar": "في من"}
-    for code, words in (common | {"hi": "है का", "zh": "的 和", "tr": "ve bir"}).items():
-        assert set(words.split()) <= stop_words(code)
 
 
 def test_languages_combine_in_any_order() -> None:

@@ -46,7 +46,7 @@ def _build_page(found: Contamination, fail_over: float | None, typed: str) -> st
     body = [
         html.opening(
             _TITLE,
-            html.join_html([html.named_inputs(found.test_inputs), " in ", html.named_inputs(found.inputs)]),
+            html.fill("{} in {}", html.named_inputs(found.test_inputs), html.named_inputs(found.inputs)),
             rule,
         ),
         html.tiles(list(_tiles(found, fail_over))),

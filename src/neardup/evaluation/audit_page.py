@@ -39,7 +39,7 @@ def audit_page(audit: AuditResult, *, command: str = "") -> str:
         html.opening(
             _TITLE,
             html.named_inputs(audit.inputs),
-            html.join_html([text(audit.point), "; candidates: ", text(audit.candidate_rule)]),
+            html.fill("{}; candidates: {}", text(audit.point), text(audit.candidate_rule)),
         ),
         html.tiles(list(_tiles(audit))),
         html.notes(audit.notes(), title="Before you trust the figures"),
@@ -126,7 +126,7 @@ def _strata(audit: AuditResult) -> Html:
 def _figure(figure: Figure) -> Html:
     if figure.value is None:
         return escape("not known")
-    return Html(f"{figure.value:.1%}<small>{escape(_percent(figure))}</small>")
+    return html.fill("{}<small>{}</small>", f"{figure.value:.1%}", _percent(figure))
 
 
 def _examples(audit: AuditResult) -> Iterator[Html]:
@@ -147,7 +147,7 @@ def _kind(audit: AuditResult, examples: Examples, kind: str) -> Html:
     title, meaning = _KINDS[kind]
     cut = f" {len(pairs):,} of {total:,} are shown." if len(pairs) < total else ""
     folds = html.join_html(_example(audit, pair, opened=at == 0 and kind == "wrong") for at, pair in enumerate(pairs))
-    return Html(f"<h3>{escape(title)} ({total:,})</h3><p>{escape(meaning + cut)}</p>{folds}")
+    return html.fill("<h3>{} ({})</h3><p>{}</p>{}", title, total, meaning + cut, folds)
 
 
 def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
@@ -155,11 +155,14 @@ def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
     remark = "returned" if pair.returned else "not returned"
     if pair.weight:
         remark = f"represents about {pair.weight:,.0f} {'pair' if round(pair.weight) == 1 else 'pairs'}"
-    names = html.join_html([text(pair.left.id), " and ", text(pair.right.id)])
     title = pair.left.title or pair.right.title
-    lead = html.join_html([" ", text(html.clip(title, _MAX_TITLE_LENGTH))]) if title else ""
-    score = html.to_html(f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}")
-    summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{score}</small>')
+    summary = html.fill(
+        '<strong>{} and {}</strong>{} <small class="dim">{}</small>',
+        text(pair.left.id),
+        text(pair.right.id),
+        html.fill(" {}", text(html.clip(title, _MAX_TITLE_LENGTH))) if title else "",
+        f"{scale.name} {scale.threshold(pair.score):.4g}; {remark}",
+    )
     return pair_fold(summary, pair.left, pair.right, is_open=opened)
 
 
@@ -173,7 +176,7 @@ def _about(audit: AuditResult, command: str) -> Html:
         "precision": _in_words(audit.precision),
         "recall among candidates": _in_words(audit.recall),
         "seed of the sample": audit.seed,
-        "command": Html(f"<code>{escape(command)}</code>") if command else "",
+        "command": html.fill("<code>{}</code>", command) if command else "",
         "version": f"neardup {__version__}",
     }
     return html.facts({name: value for name, value in rows.items() if value != ""})

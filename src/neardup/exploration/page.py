@@ -17,7 +17,7 @@ from neardup.exploration.charts import (
 )
 from neardup.pages import html
 from neardup.pages.diff_view import pair_fold
-from neardup.pages.html import Chart, Html, escape, text
+from neardup.pages.html import Chart, Html, text
 from neardup.pages.numbers import format_count, format_share, format_size
 from neardup.pages.page import page
 from neardup.pages.sweep import rule_in_words
@@ -59,7 +59,7 @@ def exploration_page(exploration: Observations) -> str:
 
 
 def _folded_part(title: str, gist: str, *content: str) -> Html:
-    return html.fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
+    return html.fold(html.fill("<h3>{}</h3><small>{}</small>", title, gist), *content)
 
 
 def _headline(exploration: Observations) -> Html:
@@ -84,25 +84,23 @@ def _headline(exploration: Observations) -> Html:
 
 def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
-    begin = escape(messages.format_advised_rule(advice))
+    begin, drop = messages.format_advised_rule(advice), messages.describe_drop(exploration)
     if not advice.given:
         return html.section(
             "advice",
             "Where to begin",
-            Html(f'<p class="begin">{escape(messages.explain_missing_advice(advice))}</p>'),
+            html.fill('<p class="begin">{}</p>', messages.explain_missing_advice(advice)),
         )
     suspects = [_pair(pair) for pair in exploration.suspects]
     return html.section(
         "advice",
         "Where to begin",
-        Html(
-            f'<p class="begin">Begin with <strong>{begin}</strong>. {escape(messages.describe_drop(exploration))}</p>'
-        ),
+        html.fill('<p class="begin">Begin with <strong>{}</strong>. {}</p>', begin, drop),
         rule_in_words(advice.recipe),
         advice.reason,
         html.command(messages.advised_command(advice)),
         html.notes(messages.doubts(exploration), title="What this advice is not sure of"),
-        html.join_html([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
+        html.fill('<div id="suspects">{}</div>', html.join_html(suspects)) if suspects else "",
     )
 
 
@@ -210,34 +208,31 @@ def _pairs(exploration: Observations) -> Html:
         "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
     )
     field = html.search_field("examples", label="Find pairs by id or word", noun="pairs")
-    whole = html.join_html([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
+    whole = html.fill('<div id="examples">{}</div>', html.join_html(map(_band, exploration.examples)))
     return html.section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
 
 
 def _band(examples: Examples) -> Html:
-    gist = messages.describe_band(examples)
+    near, gist = f"Near {examples.cutoff:g}", messages.describe_band(examples)
     if not examples.pairs:
-        return Html(f'<p class="band"><strong>Near {examples.cutoff:g}</strong> <small>{escape(gist)}</small></p>')
-    return _folded_part(f"Near {examples.cutoff:g}", gist, *map(_pair, examples.pairs))
+        return html.fill('<p class="band"><strong>{}</strong> <small>{}</small></p>', near, gist)
+    return _folded_part(near, gist, *map(_pair, examples.pairs))
 
 
 def _pair(pair: ExamplePair) -> Html:
     ids = html.join_html((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
-    summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
+    summary = html.fill('<strong class="figure">{}</strong> {}', f"{pair.similarity:.3f}", ids)
     return pair_fold(summary, pair.left, pair.right, head=_head(pair))
 
 
 def _head(pair: ExamplePair) -> Html:
-    parts = [escape(f"similarity {pair.similarity:.4g}")]
+    shared: str = "no word in common"
     if pair.words:
-        passage = text(html.clip(pair.passage, _LONGEST_PASSAGE))
-        parts.append(Html(f"longest shared run ({format_count(pair.words, 'word')}): <q>{passage}</q>"))
-    else:
-        parts.append(Html("no word in common"))
+        count, passage = format_count(pair.words, "word"), text(html.clip(pair.passage, _LONGEST_PASSAGE))
+        shared = html.fill("longest shared run ({}): <q>{}</q>", count, passage)
     sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
-    if sources:
-        parts.append(Html(f"from {html.join_html(map(text, sources), ' and ')}"))
-    return Html("; ".join(parts))
+    origin = [html.fill("from {}", html.join_html(map(text, sources), " and "))] if sources else []
+    return html.join_html([f"similarity {pair.similarity:.4g}", shared, *origin], "; ")
 
 
 _EMPTY_LINES = re.compile(r"\s*\n\s*")
@@ -320,13 +315,12 @@ def _template(template: Template) -> Html:
         f"<strong>{format_count(template.documents, 'document')}</strong>, {format_count(len(template.slots), 'slot')}"
         f", {template.constant:,} words that never change ({format_share(template.share, 1)} of each)"
     )
-    pieces = html.join_html(_pieces(template))
     rows = [[f"{at}", _fillers(slot), slot.distinct] for at, slot in enumerate(template.slots, 1)]
     compared = f"{format_count(template.compared, 'distinct text')} compared; such as "
     return html.fold(
         summary,
-        Html(f'<p class="dim">{escape(compared)}{_ids(template.ids)}</p>'),
-        Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
+        html.fill('<p class="dim">{}{}</p>', compared, _ids(template.ids)),
+        html.fill('<blockquote dir="auto">{}</blockquote>', html.join_html(_pieces(template))),
         html.table(
             ["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, text_columns=2
         ),

@@ -128,16 +128,9 @@ def gram_hashes(text: str, recipe: Recipe) -> Words:
 class Extractor:
     """Extracts the features of batches of texts.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Its ``content``, ``normalize``, ``features`` and the steps up to ``signature``.
-    statistics : Statistics, optional
-        Document frequencies of the collection, for recipes with ``needs_statistics``.
-    form : int, optional
-        SET, MULTISET, COUNTED or LISTED (``kernels.grams``), to override the form of the recipe.
-    digests : bool
-        Whether ``text_digests`` are cryptographic. Needed if a result depends on which texts are equal; it takes time.
+    statistics: document frequencies of the collection, for recipes with ``needs_statistics``; form: SET, MULTISET,
+    COUNTED or LISTED (``kernels.grams``), to override that of the recipe; digests: whether ``text_digests`` are
+    cryptographic, needed if a result depends on which texts are equal; it takes time.
     """
 
     def __init__(

@@ -45,10 +45,8 @@ class Statistics:
         The number of distinct features.
     largest_square_sum : int
         The largest sum over a document of squared feature counts.
-    features : uint64[f]
-        The features that occur in more than one document, ascending.
-    df : int64[f]
-        In how many documents each of them occurs.
+    features, df : uint64[f], int64[f]
+        The features that occur in more than one document, ascending, and in how many each occurs.
     """
 
     documents: int

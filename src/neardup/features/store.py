@@ -130,14 +130,8 @@ class GrowingArray:
 class FeatureStore:
     """The feature sets of a corpus, in the order in which blocks are added, within a memory budget.
 
-    A budget below what the search needs is refused.
-
-    Attributes
-    ----------
-    expected_documents : float
-        An estimate of the number of documents that will be added; 0 if unknown. The caller updates it while it reads.
-    id_bytes, reader_bytes : int
-        The bytes of string ids so far, and the peak memory of the reader. The caller updates both.
+    A budget below what the search needs is refused. The caller updates while it reads: expected_documents, an estimate
+    of how many will be added, 0 if unknown; id_bytes, those of string ids so far; reader_bytes, the reader's peak.
     """
 
     def __init__(self, memory: Memory | None = None, needs: MemoryNeeds | None = None) -> None:

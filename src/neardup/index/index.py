@@ -324,10 +324,8 @@ class DiskIndex:
 
         Parameters
         ----------
-        data : list of str, table, array or Corpus
-            As in ``nd.dedup``.
-        **options
-            ``text_column``, ``id_column`` and ``threads``, as there.
+        data, **options
+            As in ``nd.dedup``: a list, a table, an array or a Corpus; ``text_column``, ``id_column`` and ``threads``.
 
         Raises
         ------

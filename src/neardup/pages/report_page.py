@@ -27,7 +27,7 @@ from neardup.pages.charts import (
     tooltips,
 )
 from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
-from neardup.pages.html import Chart, Html, escape, text
+from neardup.pages.html import Chart, Html, text
 from neardup.pages.numbers import format_count
 from neardup.pages.page import page
 from neardup.pages.report import BINS, Example, Family, Report, Wording
@@ -134,7 +134,7 @@ def _reason_rows(report: Report) -> list[list[object]]:
     ]
     return [
         [
-            Html(f"{escape(name)}<small>{escape(meaning)}</small>"),
+            html.fill("{}<small>{}</small>", name, meaning),
             number,
             html.bar(number / read if read else 0, _share(number, read)),
         ]

@@ -104,16 +104,9 @@ def semantic_join(
 class PairSearch:
     """The documents of a run, and what does not change between searches for their pairs.
 
-    Attributes
-    ----------
-    statistics : Statistics or None
-        Statistics of the collection, for weights.
-    embeddings, representative : float64[r, width], int64[n], or None
-        For the measure ``semantic``, as in ``semantic_join``.
-    reference_count : int
-        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
-    groups : int64[n] or None
-        The group of each document, from 0, if documents are only compared inside groups.
+    statistics: of the collection, for weights; embeddings, representative: for the measure ``semantic``, as in
+    ``semantic_join``; groups: int64[n], from 0, if documents are only compared inside groups. The last
+    ``reference_count`` documents are of a reference; pairs among them are not searched.
     """
 
     store: FeatureStore

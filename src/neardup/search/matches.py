@@ -33,17 +33,14 @@ class Matches:
     representative : int64[n]
         The first document with equal features; -1 for a document without features, which matches nothing.
     left, right : int64[k]
-        Matching pairs of representatives, left < right, sorted.
-    counts : int64[k, 3]
-        o, a and b of each pair, as ``neardup.recipe.measures`` defines them for the recipe's measure.
-    unit : int
-        The value of o, a and b that stands for 1.
+        Left < right, sorted.
+    counts, second : int64[k, 3]
+        o, a and b of each pair for the recipe's measure, in units of ``unit`` (``neardup.recipe.measures``), and for
+        that of the second step, if there is one.
     complete : bool
         Whether all pairs are present; if not, only those of dropped documents with kept ones before them, or none.
     statistics : dict
         Counts of each step.
-    second : int64[k, 3] or None
-        o, a and b of each pair for the measure of the second step, if there is one.
     vectors : float64[k, r] or None
         The vectors on which a classifier decided, if there is one.
     """

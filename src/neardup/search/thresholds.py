@@ -48,18 +48,9 @@ class _Nodes(NamedTuple):
 def count_at_thresholds(
     matches: Matches, measure: str, order: Integers, thresholds: Sequence[Fraction]
 ) -> ThresholdCounts:
-    """Return the counts at each threshold.
+    """Return the counts at each of ascending thresholds, exact as ``measures.reaches_threshold`` takes them.
 
-    Parameters
-    ----------
-    matches : Matches
-        All pairs at the loosest threshold.
-    measure : str
-        A similarity.
-    order : int64[n]
-        The documents in keep order.
-    thresholds : sequence of Fraction
-        Ascending, from the loosest; exact, as ``measures.reaches_threshold`` takes them.
+    matches: all pairs at the loosest threshold; measure: a similarity; order: int64[n], the documents in keep order.
     """
     representative = matches.representative
     matchable = order[representative[order] >= 0]

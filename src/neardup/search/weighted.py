@@ -80,23 +80,11 @@ def weighted_join(
 ) -> WeightedPairs | None:
     """Find all pairs of documents that share a feature and reach the threshold; None if they are more than max_pairs.
 
-    Parameters
-    ----------
-    measure : str
-        One of ``WEIGHTED_MEASURES``: weighted_jaccard and extended_jaccard o / (a + b - o), cosine o / sqrt(a b),
-        dice 2 o / (a + b), euclidean sqrt(a + b - 2 o).
-    threshold : Fraction
-        In (0, 1]: pairs at or above it match; raising it finds fewer pairs, faster. For euclidean, the square of the
-        maximum distance, in squared units of the weights; raising it finds more pairs, slower.
-    excluded : bool[n], optional
-        Documents that must match nothing.
-    reference_count : int
-        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
-
-    Raises
-    ------
-    NeardupError
-        If the squared weights of a document add up to 2**61 or more.
+    measure: one of ``WEIGHTED_MEASURES``: weighted_jaccard and extended_jaccard o / (a + b - o), cosine o / sqrt(a b),
+    dice 2 o / (a + b), euclidean sqrt(a + b - 2 o). threshold: in (0, 1], pairs at or above it match; for euclidean,
+    the square of the maximum distance, in squared units of the weights. excluded: bool[n], documents that must match
+    nothing. The last ``reference_count`` documents are of a reference; pairs among them are not searched. Raises
+    ``NeardupError`` if the squared weights of a document add up to 2**61 or more.
     """
     is_filled = np.diff(vectors.heads) > 0
     members = np.flatnonzero(is_filled if excluded is None else is_filled & ~excluded)

@@ -241,16 +241,11 @@ _OPTIONAL_END = frozenset(_OPTIONAL_END_WORDS.split())
 
 
 class Article(NamedTuple):
-    """The text of a page, and why it is the text of all tags.
+    """The article of a page, or with a ``fallback`` all its text.
 
-    Attributes
-    ----------
-    text : str
-        The article; all text of the page if there is a `fallback`.
-    fallback : str
-        Empty if an article was found. Otherwise the reason: ``"long"`` (more than `MAX_CHARACTERS` characters),
-        ``"tags"`` (more than `MAX_TAGS`), ``"deep"`` (deeper than `MAX_DEPTH`), ``"little"`` (an article of less than
-        `MIN_LETTERS` letters and digits), ``"failed"`` (the library raised an error).
+    The fallback is empty, or ``"long"`` (more than `MAX_CHARACTERS` characters), ``"tags"`` (more than `MAX_TAGS`),
+    ``"deep"`` (deeper than `MAX_DEPTH`), ``"little"`` (an article of less than `MIN_LETTERS` letters and digits) or
+    ``"failed"`` (the library raised an error).
     """
 
     text: str

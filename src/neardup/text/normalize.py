@@ -55,15 +55,10 @@ _DIGESTS = {
 
 
 class Token(NamedTuple):
-    """A token of comparable text and its place in the original text.
+    """A token of comparable text, and its code point offsets in the original text, end excluded.
 
-    Attributes
-    ----------
-    text : str
-        The token in comparable text.
-    start, end : int
-        Code point offsets in the original text, end excluded. Characters that are normalized together (a letter and its
-        accents, a ligature) share their offsets, so neighbours may overlap.
+    Characters that are normalized together (a letter and its accents, a ligature) share their offsets, so neighbours
+    may overlap.
     """
 
     text: str

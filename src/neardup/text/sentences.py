@@ -81,12 +81,8 @@ def cut_text(text: str, unit: Unit) -> list[tuple[int, int]]:
 def segment_texts(data: Bytes, offsets: Integers, unit: Unit) -> tuple[Integers, Integers]:
     """Cut texts in bulk into sentences or clauses, as ``cut_text`` does, with offsets in bytes.
 
-    Returns
-    -------
-    ends : int64[s + 1]
-        Segment i is ``data[ends[i]:ends[i + 1]]``; the segments of all texts follow each other.
-    heads : int64[d + 1]
-        Text d has the segments ``heads[d]`` to ``heads[d + 1] - 1``, at least one.
+    Returns int64[s + 1] and int64[d + 1]: segment i is ``data[ends[i]:ends[i + 1]]``, and text d has the segments
+    ``heads[d]`` to ``heads[d + 1] - 1``, at least one.
     """
     _, leads, wide = _breaks(unit)
     heads = np.empty(len(offsets), np.int64)
