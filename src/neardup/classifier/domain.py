@@ -47,8 +47,9 @@ class DomainCounts(NamedTuple):
 
     def add(self, outside: Bools, passed: Bools) -> DomainCounts:
         """Return the counts with k more candidates: which lie outside (bool[k]), and which passed (bool[k])."""
-        more = len(passed), int(outside.sum()), int(passed.sum())
-        return DomainCounts(*map(sum, zip(self, more, strict=True)))
+        return DomainCounts(
+            self.candidates + len(passed), self.outside + int(outside.sum()), self.passed + int(passed.sum())
+        )
 
     @property
     def description(self) -> str:

@@ -67,7 +67,6 @@ EXAMPLES = {
 _MODULES = {
     **{"pairs": "dedup", "neighbors": "query", "mcp": "serve"},
     **dict.fromkeys(("stopped", "release", "report"), "store"),
-    **dict.fromkeys(("index", "recipe"), "groups"),
 }
 
 

@@ -1,16 +1,13 @@
-"""``neardup index``: build, grow and check an index on disk; ``neardup recipe``: list, show, check and cite recipes."""
+"""``neardup index``: build, grow and check an index on disk."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from neardup.cli import screen
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
 from neardup.pages.numbers import format_count, format_size
-from neardup.recipe.named import load_recipe, names, recipe_sources
 
 if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 #: The kernels of a writer.
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
-index_group, recipe_group = command_group(), command_group()
+index_group = command_group()
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
@@ -79,7 +76,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove documents by their ids."""
-    from neardup.files import read_file as read_file
+    from neardup.files import read_file
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 
@@ -144,40 +141,3 @@ def _print_index(index: DiskIndex, *, as_json: bool) -> None:
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",
         },
     )
-
-
-@subcommand(recipe_group, "list", has_arguments=False)
-def list_recipes(as_json: Json = False) -> None:
-    """List the recipes that come with neardup."""
-    recipes = [load_recipe(name) for name in names()]
-    if as_json:
-        screen.print_json([recipe.values for recipe in recipes])
-        return
-    width = max(len(recipe.name) for recipe in recipes)
-    for recipe in recipes:
-        typer.echo(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
-
-
-@subcommand(recipe_group)
-def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
-    """Print a recipe as TOML, with every field.
-
-    A copy is a template for a recipe of your own.
-    """
-    typer.echo(load_recipe(name).to_toml().rstrip("\n"))
-
-
-@subcommand(recipe_group, "check")
-def check_recipe_file(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
-    """Check a recipe file.
-
-    Exit with 0 if it is valid, else with 2 and the reason.
-    """
-    recipe = load_recipe(file)
-    typer.echo(f"{screen.printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
-
-
-@subcommand(recipe_group)
-def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
-    """Print the sources of a recipe, as BibTeX."""
-    typer.echo(recipe_sources(name))
