@@ -46,7 +46,7 @@ def similarity(measure: str, o: int, a: int, b: int) -> float:
         "jaccard": lambda: o / (a + b - o),
         "overlap": lambda: o / max(a, b),
         "dice": lambda: 2 * o / (a + b),
-        "cosine": lambda: o / math.sqrt(a * b),
+        "cosine": lambda: math.sqrt(o * o / (a * b)),
         "containment": lambda: o / min(a, b),
         "euclidean": lambda: 1 / (1 + math.sqrt(a + b - 2 * o)),
         "extended_jaccard": lambda: o / (a + b - o),

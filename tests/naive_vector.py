@@ -168,7 +168,7 @@ def of_counts(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
         "overlap": o / max(a, b),
         "containment": o / min(a, b),
         "dice": 2 * o / (a + b),
-        "cosine": min(o / math.sqrt(a * b), 1.0),
+        "cosine": min(math.sqrt(o * o / (a * b)), 1.0),
     }[name]
 
 

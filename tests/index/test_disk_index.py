@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -432,3 +433,18 @@ def test_a_margin_finds_documents_below_the_threshold(place: Path) -> None:
     index = nd.build_index(old, place, features="words:1", threshold=0.95)
     assert len(nd.dedup(news, against=index).kept) == 40
     assert nd.dedup(news, against=index, margin=0.3).at(0.8).kept == []
+
+
+def test_equal_cosines_are_ties_everywhere(place: Path) -> None:
+    """3 / sqrt(3 * 9) and 1 / sqrt(3 * 1) are one number: the first document comes first, whoever is asked."""
+    choices: dict[str, Any] = {"features": "words:1", "measure": "cosine", "threshold": 0.5}
+    text, texts = "one two three", ["one two three a b c d e f", "one", "one two g h"]
+    expected = [(0, sqrt(1 / 3)), (1, sqrt(1 / 3)), (2, sqrt(1 / 3))]
+    index = nd.build_index(texts, place, **choices)
+    answers = [nd.query(texts, text, **choices), index.query(text), index.query(text, 3), nd.query(index, text)]
+    assert [[tuple(row) for row in answer] for answer in answers] == [expected] * 4
+    assert [row[2:] for row in nd.neighbors([*texts, text], 2, of=[3], **choices)] == expected[:2]
+    flow = nd.Index(window="endless", **choices)
+    flow.add_many(nd.Document(str(row), text) for row, text in enumerate(texts))
+    assert [(int(row.id), row.similarity) for row in flow.query(text)] == expected[:2]
+    assert nd.dedup([*texts, text], **choices).dropped[-1][1:3] == expected[0]

@@ -99,22 +99,22 @@ def family_list(found: Families, names: Names) -> list[Family]:
     ids, reference = names.of_input(order[of_input]).to_pylist(), list[Any]()
     if names.reference_names is not None:
         reference = names.reference_names.take(pa.array(order[~of_input] - names.input_count)).to_pylist()
-    counts = np.bincount(found.family[: names.input_count], minlength=len(found.documents) + 1)[1:]
-    return [
-        Family(
-            i + 1,
-            ids[end - size : end],
-            int(found.pairs[i]),
-            float(found.smallest[i]),
-            float(found.mean[i]),
-            int(found.pairs[i]) == size * (size - 1) // 2 + size * reference_size,
-            tuple(reference[reference_end - reference_size : reference_end]),
-        )
-        for i, (size, end, reference_size, reference_end) in enumerate(
-            zip(
-                *(part.tolist() for part in (counts, np.cumsum(counts))),
-                *(part.tolist() for part in (found.documents - counts, np.cumsum(found.documents - counts))),
-                strict=True,
+    sizes = np.bincount(found.family[: names.input_count], minlength=len(found.documents) + 1)[1:]
+    families: list[Family] = []
+    end = reference_end = 0
+    for i, (size, reference_size) in enumerate(zip(sizes.tolist(), (found.documents - sizes).tolist(), strict=True)):
+        begin, end = end, end + size
+        reference_begin, reference_end = reference_end, reference_end + reference_size
+        pairs = int(found.pairs[i])
+        families.append(
+            Family(
+                number=i + 1,
+                members=ids[begin:end],
+                pairs=pairs,
+                smallest=float(found.smallest[i]),
+                mean=float(found.mean[i]),
+                complete=pairs == size * (size - 1) // 2 + size * reference_size,
+                reference=tuple(reference[reference_begin:reference_end]),
             )
         )
-    ]
+    return families

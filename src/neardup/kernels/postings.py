@@ -25,7 +25,7 @@ _PREFETCH_DISTANCE = 16
 class DocumentRows(NamedTuple):
     """The documents: heads int64[n + 1], features uint64[m], weights int64[m] or empty, totals and roots [n].
 
-    totals: int64, b, or -1 for documents that may not match; roots: float64, their square roots; smallest: the least
+    totals: int64, b, 0 for documents without features; roots: float64, their square roots; smallest: the least other
     total.
     """
 
@@ -66,12 +66,10 @@ def shared_weight(kind, weight, other_weight):
 @kernel
 def inverted_lists(rows, table, count):
     """Return the lists of the documents that contain each of the ``count`` features that a table numbers."""
-    features, begins, totals, keys, values = rows.features, rows.heads, rows.totals, table.keys, table.values
+    features, begins, keys, values = rows.features, rows.heads, table.keys, table.values
     base, last = uint64(keys.ctypes.data), features.shape[0] - 1
     heads = np.zeros(count + 1, np.int64)
-    for d in range(totals.shape[0]):
-        if totals[d] < 0:
-            continue
+    for d in range(begins.shape[0] - 1):
         for i in range(begins[d], begins[d + 1]):
             prefetch(base + uint64(8 * home_slot(features[min(i + _PREFETCH_DISTANCE, last)], keys)))
             slot = find_slot(features[i], keys)
@@ -82,9 +80,7 @@ def inverted_lists(rows, table, count):
     weights, weighted = rows.weights, rows.weights.shape[0] > 0
     documents, weights_of_lists = np.empty(heads[count], np.int32), np.empty(heads[count] if weighted else 0, np.int64)
     filled = heads.copy()
-    for d in range(totals.shape[0]):
-        if totals[d] < 0:
-            continue
+    for d in range(begins.shape[0] - 1):
         for i in range(begins[d], begins[d + 1]):
             prefetch(base + uint64(8 * home_slot(features[min(i + _PREFETCH_DISTANCE, last)], keys)))
             slot = find_slot(features[i], keys)
@@ -110,9 +106,9 @@ def overlap_with_table(kind, document, rows, table):
 
 @kernel
 def overlaps_with_table(kind, rows, table, out):
-    """Write the overlap of each document with the features of a table, 0 for documents that may not match."""
+    """Write the overlap of each document with the features of a table."""
     for d in range(out.shape[0]):
-        out[d] = overlap_with_table(kind, d, rows, table) if rows.totals[d] >= 0 else 0
+        out[d] = overlap_with_table(kind, d, rows, table)
 
 
 class NearestHeap(NamedTuple):

@@ -643,7 +643,7 @@ def similarity(code, o, a, b):
     if code == DICE:
         return float64(2 * o) / float64(a + b)
     if code == COSINE:
-        return min(float64(o) / np.sqrt(float64(a) * float64(b)), 1.0)
+        return min(np.sqrt(float64(o) * float64(o) / (float64(a) * float64(b))), 1.0)
     if code == CONTAINMENT:
         return float64(o) / float64(min(a, b))
     return 1.0 / (1.0 + np.sqrt(float64(a + b) - float64(2 * o)))

@@ -50,12 +50,9 @@ class Neighbors(Table):
     ) -> None:
         self._names, self._found = names, found
         self.documents, self.query_count, self.stages = documents, query_count, stages
-        query = found.query
-        first = np.ones(len(query), np.bool_)
-        first[1:] = query[1:] != query[:-1]
-        starts = np.flatnonzero(first)
-        rows = np.arange(len(query))
-        self._rank = rows - np.repeat(starts, np.diff(np.append(starts, len(query)))) + 1
+        rows = np.arange(len(found.query))
+        is_first = np.append(True, found.query[1:] != found.query[:-1])[: len(rows)]
+        self._rank = rows - np.maximum.accumulate(np.where(is_first, rows, 0)) + 1
 
     def __len__(self) -> int:
         return len(self._rank)

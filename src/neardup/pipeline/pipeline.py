@@ -36,7 +36,12 @@ from neardup.search.findings import Documents
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
 from neardup.search.matches import distinct_documents
-from neardup.search.second_step import apply_second_step, check_classifier, text_representatives
+from neardup.search.second_step import (
+    apply_second_step,
+    check_classifier,
+    judge_in_groups,
+    text_representatives,
+)
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -239,22 +244,25 @@ def run(
             search = partial(find, max_pairs=max_margin_pairs, progress=partial(report, "margin"), all_or_none=True)
             with clock.stage("margin"):
                 margin_pairs = find_margin(recipe, relaxed, matches, search)
-    if recipe.second_step:
-        widened_recipe, widened_classifier = relaxed_second_step(recipe, relaxed, classifier)
+    step = recipe.parsed_second_step
+    if step is not None:
+        widened_step, widened_classifier = relaxed_second_step(step, relaxed, classifier)
         with clock.stage("verify"):
-            matches = apply_second_step(
-                matches,
-                widened_recipe,
-                text_representatives(features.text_digests, store.text_bytes, matches.representative < 0),
-                lambda documents: load_records(corpus, recipe, features.names.rows[documents], threads, classifier),
+            judge = partial(
+                judge_in_groups,
+                step=widened_step,
+                records_of=lambda documents: load_records(
+                    corpus, recipe, features.names.rows[documents], threads, classifier
+                ),
+                classifier=widened_classifier,
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
-                classifier=widened_classifier,
-                reference_count=features.names.reference_count,
                 progress=partial(report, "verify"),
             )
+            texts = text_representatives(features.text_digests, store.text_bytes, matches.representative < 0)
+            matches = apply_second_step(matches, texts, judge, features.names.reference_count)
         if relaxed is not None:
             matches, margin_pairs = split_at_threshold(matches, recipe, relaxed, classifier)
     with clock.stage("keep"):

@@ -24,10 +24,11 @@ from neardup.pipeline.pipeline import CorpusFeatures, collect_features, load_rec
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, similarities
 from neardup.recipe.named import refuse_fields
+from neardup.recipe.second_step import SecondStep
 from neardup.runtime import Clock, Stage
-from neardup.search.matches import Matches, Similar
+from neardup.search.matches import Similar
 from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
-from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
+from neardup.search.second_step import check_classifier, judge_by_classifier, judge_by_measure
 from neardup.text.html import content_of
 from neardup.times import TIME_FORMS, microseconds_of
 
@@ -255,7 +256,7 @@ def query_corpus(
         classifier.check_columns(corpus.columns)
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
     features, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
-    documents = len(features.names) + corpus.omitted_count
+    documents, step = len(features.names) + corpus.omitted_count, recipe.parsed_second_step
     if k is not None:
         check_neighbor_count(k, documents, documents)
     with clock.stage("query"):
@@ -267,8 +268,8 @@ def query_corpus(
                 corpus, classifier, text, title, time, matches, features.names, threads, encoder, verify_progress
             )
             counts = None if classifier.domain is None else counts
-        elif recipe.second_step and k is None and candidates:
-            matches = _second_step_matches(corpus, recipe, text, matches, features.names, threads, encoder)
+        elif step is not None and k is None and candidates:
+            matches = _second_step_matches(corpus, recipe, step, text, matches, features.names, threads, encoder)
     return Answer(features.names, matches, documents, list(clock.stages), candidates, learned, counts)
 
 
@@ -335,6 +336,7 @@ def _first_step_matches(
 def _second_step_matches(
     corpus: Corpus,
     recipe: Recipe,
+    step: SecondStep,
     text: str,
     found: RankedDocuments,
     names: Names,
@@ -345,19 +347,8 @@ def _second_step_matches(
     documents = np.sort(found.document)
     texts = [content_of(text, recipe.content), *load_texts(corpus, recipe, names.rows[documents], threads)]
     right = np.arange(1, len(texts))
-    matches = Matches(np.arange(len(texts)), np.zeros(len(right), np.int64), right, np.ones((len(right), 3), np.int64))
-    # The query is document 0; no text counts as equal to another, so that every pair is measured.
-    passed = apply_second_step(
-        matches,
-        recipe,
-        np.arange(len(texts)),
-        lambda places: Records([texts[i] for i in places]),
-        threads=threads,
-        encoder=encoder,
-    )
-    step = recipe.parsed_second_step
-    if step is None or passed.second is None:
-        return found
-    similarity = similarities(step.measure, passed.second)
-    order = np.lexsort((passed.right, -similarity))
-    return RankedDocuments(documents[passed.right[order] - 1], passed.second[order], similarity[order])
+    passed, counts = judge_by_measure(step, texts, np.zeros_like(right), right, threads, encoder)
+    similarity = similarities(step.measure, counts)
+    documents = documents[passed]
+    order = np.lexsort((documents, -similarity))
+    return RankedDocuments(documents[order], counts[order], similarity[order])

@@ -81,7 +81,9 @@ def _over_the_smaller(o: Any, a: Any, b: Any) -> Any:
 def _over_the_root(o: Any, a: Any, b: Any) -> Any:
     import numpy as np
 
-    return np.minimum(o / np.sqrt(np.multiply(a, b, dtype=np.float64)), 1.0)
+    # The root comes last, so that equal cosines of sets are equal numbers, and ties are ties everywhere.
+    square = np.multiply(o, o, dtype=np.float64) / np.multiply(a, b, dtype=np.float64)
+    return np.minimum(np.sqrt(square), 1.0)
 
 
 def _of_euclidean(o: Any, a: Any, b: Any) -> Any:

@@ -14,6 +14,7 @@ from neardup.errors import RecipeError, option
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
+from neardup.recipe.second_step import SecondStep
 from neardup.search.matches import Matches
 
 if TYPE_CHECKING:
@@ -171,19 +172,18 @@ def find_margin(recipe: Recipe, relaxed: Recipe | str, matches: Matches, find: C
 
 
 def relaxed_second_step(
-    recipe: Recipe, relaxed: Recipe | str | None, classifier: Classifier | None
-) -> tuple[Recipe, Classifier | None]:
-    """Return a recipe and a classifier whose second step also passes pairs beyond its threshold.
+    step: SecondStep, relaxed: Recipe | str | None, classifier: Classifier | None
+) -> tuple[SecondStep, Classifier | None]:
+    """Return a second step and a classifier that also pass pairs beyond the threshold.
 
     ``split_at_threshold`` then separates these pairs from those that match. relaxed: from ``relaxed_recipe``; None if
     no pairs beyond the threshold are needed.
     """
     if not isinstance(relaxed, Recipe):
-        return recipe, classifier
-    if classifier is None:
-        return relaxed, None
-    permissive = classifier.without_cut()
-    return recipe.changed(second_step=permissive.recipe.second_step), permissive
+        return step, classifier
+    if classifier is not None:
+        return step, classifier.without_cut()
+    return relaxed.parsed_second_step or step, None
 
 
 def split_at_threshold(

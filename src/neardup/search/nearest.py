@@ -147,7 +147,7 @@ def document_rows(vectors: Vectors, measure: str) -> DocumentRows:
                 "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
             )
     smallest = int(totals[totals > 0].min(initial=np.iinfo(np.int64).max >> 1))
-    roots = np.sqrt(np.maximum(totals, 0).astype(np.float64))
+    roots = np.sqrt(totals.astype(np.float64))
     return DocumentRows(vectors.heads, vectors.features, vectors.weights, totals, roots, smallest)
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -140,22 +140,8 @@ def probability_counts(classifier: Classifier, scores: Floats) -> Integers:
     return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
 
 
-def apply_second_step(
-    matches: Matches,
-    recipe: Recipe,
-    texts: Integers,
-    records_of: Callable[[Integers], Records] | None,
-    *,
-    judge: PairJudge | None = None,
-    threads: int = 1,
-    encoder: Encoder | None = None,
-    classifier: Classifier | None = None,
-    reference_count: int = 0,
-    text_bytes: Integers | None = None,
-    room: float = inf,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Matches:
-    """Return the matches that pass a recipe's second step.
+def apply_second_step(matches: Matches, texts: Integers, judge: PairJudge, reference_count: int = 0) -> Matches:
+    """Return the matches that pass the second step.
 
     Documents with equal features need not have equal texts, so they are judged as pairs, too; only documents with equal
     texts keep one representative.
@@ -166,35 +152,12 @@ def apply_second_step(
         All pairs that pass the first step.
     texts : int64[n]
         The result of ``text_representatives``.
-    records_of : callable
-        Returns the records of documents, given ascending: their texts, and the other fields of a classifier.
-    judge : callable, optional
-        Judges all pairs instead, without ``records_of``.
+    judge : callable
+        Judges all pairs.
     reference_count : int
         How many of the documents, the last ones, are of a reference; pairs among them are not judged.
-    text_bytes : int64[n], optional
-        The length of each text; required if ``room`` is bounded.
-    room : float
-        Maximum bytes of texts in memory. Lowering it reads them in more groups, and does not change the result.
     """
-    step = recipe.parsed_second_step
-    if step is None:
-        return matches
     left, right, counts = _pairs_of_texts(matches, texts, reference_count)
-    if records_of is not None:
-        judge = partial(
-            _judge_in_groups,
-            step=step,
-            records_of=records_of,
-            classifier=check_classifier(classifier, recipe, encoder) if step.measure == "learned" else None,
-            text_bytes=text_bytes,
-            room=room,
-            threads=threads,
-            encoder=encoder,
-            progress=progress,
-        )
-    if judge is None:
-        raise ValueError("a second step needs records_of or judge")
     passed, vectors, second, outside = judge(left, right)
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
@@ -204,27 +167,32 @@ def apply_second_step(
         right=right[passed],
         counts=counts[passed],
         second=second,
-        vectors=vectors if step.measure == "learned" else None,
+        vectors=vectors if vectors.shape[1] else None,
         statistics=statistics if outside is None else statistics | {"outside": outside},
     )
 
 
-def _judge_in_groups(
+def judge_in_groups(
     left: Integers,
     right: Integers,
     *,
     step: SecondStep,
     records_of: Callable[[Integers], Records],
     classifier: Classifier | None,
-    text_bytes: Integers | None,
+    text_bytes: Integers,
     room: float,
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> StepVerdicts:
-    """Return the verdicts on pairs of documents, whose texts are read in groups that fit into memory."""
+    """Return the verdicts on pairs of documents, whose texts are read in groups that fit into memory.
+
+    records_of: returns the records of documents, given ascending: their texts, and the other fields of a classifier;
+    text_bytes: int64[n], the length of each text; room: the most bytes of texts in memory. Lowering it reads them in
+    more groups, and does not change the result.
+    """
     groups = np.zeros(len(left), np.int64)
-    if text_bytes is not None and isfinite(room):
+    if isfinite(room):
         sizes = _BYTES_PER_TEXT_BYTE * text_bytes + _BYTES_PER_TEXT
         groups = partition_pairs(np.column_stack([left, right]), sizes, room)
     if classifier is not None:
@@ -263,9 +231,9 @@ def judge_by_measure(
     texts: Sequence[str],
     left: Integers,
     right: Integers,
-    threads: int,
-    encoder: Encoder | None,
-    progress: Callable[[int, int], None],
+    threads: int = 1,
+    encoder: Encoder | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Bools, Integers]:
     """Return the pairs that reach a step's threshold, bool[n], and their o, a and b."""
     pair_counts = _pair_counter(step, texts, threads, encoder)

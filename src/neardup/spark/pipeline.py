@@ -155,14 +155,9 @@ def find_duplicates(
     matches = _matches(table, all_rows, order, features, recipe, stages, max_pairs)
     if recipe.second_step:
         parts = part_count(int(table.text_bytes.sum()), stages.workers)
-        matches = apply_second_step(
-            matches,
-            recipe,
-            text_representatives(table.text_digests, table.text_bytes, matches.representative < 0),
-            None,
-            judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
-            reference_count=names.reference_count,
-        )
+        texts = text_representatives(table.text_digests, table.text_bytes, matches.representative < 0)
+        judge = judge_on_workers(stages, recipe, classifier, source, table.rows, parts)
+        matches = apply_second_step(matches, texts, judge, names.reference_count)
     present = np.arange(len(table.rows)) < input_count
     documents = Documents(names, order, table.text_digests, table.text_bytes, present)
     summary = {"without_keep_value": without_value, "search": matches.statistics} | (details or {})

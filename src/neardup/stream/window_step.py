@@ -17,8 +17,8 @@ from neardup.errors import RecipeError
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
-from neardup.search.matches import Matches
-from neardup.search.second_step import apply_second_step, check_classifier, probability_counts
+from neardup.recipe.second_step import SecondStep
+from neardup.search.second_step import check_classifier, judge_by_measure, probability_counts
 from neardup.text.html import content_of
 
 
@@ -105,23 +105,18 @@ class PassedPairs(NamedTuple):
 class MeasureStep:
     """A second step by a measure."""
 
-    def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
-        self._recipe, self._record_of = recipe, record_of
+    def __init__(self, step: SecondStep, content: str, record_of: RecordOf) -> None:
+        self._step, self._content, self._record_of = step, content, record_of
 
     def find_passing(self, record: Record, _serial: int, candidates: Integers) -> PassedPairs:
         """Return which candidates of a record pass, by their serials."""
         records = [record, *map(self._record_of, candidates.tolist())]
-        texts = [content_of(item.text, self._recipe.content) for item in records]
-        places, count = np.arange(len(texts)), len(candidates)
-        pairs = Matches(places, np.zeros(count, np.int64), places[1:], np.ones((count, 3), np.int64))
-        # No text counts as equal to another, so that every pair is measured.
-        passed = apply_second_step(
-            pairs, self._recipe, places, lambda chosen: Records([texts[i] for i in chosen]), threads=1
-        )
-        counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
-        step = self._recipe.parsed_second_step
-        found = similarities(step.measure, counts) if step is not None else np.empty(0)
-        return PassedPairs(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
+        texts = [content_of(item.text, self._content) for item in records]
+        right = np.arange(1, len(texts))
+        passed, counts = judge_by_measure(self._step, texts, np.zeros_like(right), right)
+        found = similarities(self._step.measure, counts)
+        places = np.flatnonzero(passed)
+        return PassedPairs(places, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
 
 
 class ClassifierStep:
@@ -185,7 +180,7 @@ def second_step_of(
     if step is None:
         return None
     if step.measure != "learned":
-        return MeasureStep(recipe, record_of)
+        return MeasureStep(step, recipe.content, record_of)
     if classifier is None:
         raise RecipeError(f"then {str(step)!r} is a classifier; give it as classifier=, in place of the recipe")
     return ClassifierStep(recipe, record_of, classifier)
