@@ -58,6 +58,7 @@ from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, re
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
+from neardup.text.encoding import detect_encoding
 
 
 def open_sources(files: list[InputFile], spool: str) -> list[Source]:
@@ -101,7 +102,13 @@ def _format_of(file: InputFile) -> Format:
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
     codec = codec_of_bytes(read_head(file, None, 8))
-    kind = kind_of_bytes(read_head(file, codec), None if named_format is None else named_format.kind)
+    head = read_head(file, codec)
+    kind = kind_of_bytes(head, None if named_format is None else named_format.kind)
+    encoding = detect_encoding(head)[0].upper()[:6] if kind in (None, "jsonl", "csv") else ""
+    if encoding in ("UTF-16", "UTF-32"):
+        raise InputError(
+            f"{file.name} is encoded in {encoding}: convert it to UTF-8, for instance with iconv -f {encoding} -t UTF-8"
+        )
     if kind is None:
         if file.name == STDIN and not file.size:
             return Format("jsonl", None)
@@ -271,12 +278,12 @@ class Corpus:
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn, rejected = self.torn_files, self.rejected
-        if rejected.total and not self._document_count and not torn:
+        accepted = TORN if self.allow_torn else frozenset[str]()
+        if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            raise InputError(
-                f"{number} rejected ({rejected.examples[0]}): check the input, and name its column of texts with "
-                f"{option('--text-column')}"
-            )
+            has_columns = not all(isinstance(source, TextFiles) for source in self.sources)
+            hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
+            raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
             message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"

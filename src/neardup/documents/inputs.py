@@ -284,5 +284,8 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         )
     if len(chosen) < len(files):
         kind = "data" if data else "text"
-        notes.append(f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others")
+        noun = "file" if len(chosen) == 1 else "files"
+        left_out = len(files) - len(chosen)
+        others = "1 other" if left_out == 1 else f"{left_out} others"
+        notes.append(f"{name}: read {len(chosen)} {kind} {noun} and left out {others}")
     return [replace(file, folder=path) for file in chosen]
