@@ -212,7 +212,7 @@ ODD_LINES = [
 
 
 def read_json(path: Path) -> list[Any]:
-    source = json_source(discover([path], [], "")[0], None)
+    source = json_source(discover([str(path)], [], "")[0], None)
     options = ReadOptions("text", "id")
     read: list[Any] = []
     for part in source.chunks(options):

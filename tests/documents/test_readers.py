@@ -18,7 +18,7 @@ from input_files import FORMATS, ROWS, compress, encode_rows, encode_table, full
 from sentences import says
 
 from neardup import errors
-from neardup.documents import open_corpus
+from neardup.documents import corpus_of, open_corpus
 from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
@@ -222,6 +222,21 @@ def test_unreadable_inputs_are_refused_in_one_sentence(
         Path(name).write_bytes(content)
     with pytest.raises(errors.InputError, match=f"^.*{message}.*$"):
         open_corpus([name])
+
+
+@pytest.mark.parametrize("inputs", [5, [5], b"a.jsonl", None])
+def test_names_of_files_are_texts_or_paths(inputs: Any) -> None:
+    with pytest.raises(errors.InputError, match="is no name of a file: give a str or a path"):
+        open_corpus(inputs)
+
+
+def test_columns_with_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([["a"], ["b"], ["c"]], names=["text", "x", "x"])
+    (tmp_path / "a.parquet").write_bytes(encode_table(table, ".parquet"))
+    with pytest.raises(errors.InputError, match=r"a\.parquet has several columns named 'x': give each its own name"):
+        open_corpus([tmp_path / "a.parquet"])
+    with pytest.raises(errors.InputError, match="in memory has several columns named 'x'"):
+        corpus_of(table)
 
 
 def test_a_text_file_is_decoded_as_its_byte_order_mark_says(tmp_path: Path) -> None:

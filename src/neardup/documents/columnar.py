@@ -35,7 +35,7 @@ from neardup.documents.records import (
     readable_texts,
 )
 from neardup.documents.streams import Span, decompress
-from neardup.errors import InputError
+from neardup.errors import InputError, quoted
 
 TARGET_BYTES = 12 << 20
 READ_FAULTS = (OSError, pa.ArrowException, MemoryError, ValueError, KeyError, IndexError, OverflowError)
@@ -70,6 +70,10 @@ class ColumnarSource:
         self.data = data
         self._schema = _without_views(data.schema)
         self._types = {field.name: field.type for field in self._schema}
+        if len(self._types) < len(self._schema):
+            names = self._schema.names
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{file.name} has several columns named {quoted(repeated)}: give each its own name")
         self._noun = noun
         self._damage, self._span, self._separable = damage, span, separable
 

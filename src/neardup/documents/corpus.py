@@ -567,24 +567,22 @@ def open_corpus(
         If an input is missing, unreadable, of unknown format or without a column of texts; while it is read, also if
         every record is rejected.
     """
-    if isinstance(inputs, str | os.PathLike):
-        inputs = [inputs]
+    names = _names_of(inputs)
     if quarantine is not None:
-        check_quarantine(quarantine, inputs)
+        check_quarantine(quarantine, names)
     spool = _make_spool()
     try:
         notes: list[str] = []
-        files = discover(inputs, notes, spool.path)
+        files = discover(names, notes, spool.path)
         sources = open_sources(files, spool.path)
         options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
-    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in files)
     return Corpus(
         sources,
         options,
-        size,
+        sum(file.size for file in files),
         inputs=names,
         strict=strict,
         quarantine=quarantine,
@@ -592,6 +590,15 @@ def open_corpus(
         notes=notes,
         spool=spool,
     )
+
+
+def _names_of(inputs: Any) -> list[str]:
+    is_one = isinstance(inputs, str | os.PathLike) or not isinstance(inputs, Iterable)
+    names = [inputs] if is_one else list(inputs)
+    for name in names:
+        if not isinstance(name, str | os.PathLike):
+            raise InputError(f"{quoted(name)} is no name of a file: give a str or a path, or a list of them")
+    return list(map(os.fspath, names))
 
 
 def _read_options(

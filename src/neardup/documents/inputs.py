@@ -177,14 +177,14 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     return words if len(words) <= limit else words[: limit - 3] + "..."
 
 
-def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[InputFile]:
-    """Return the files of all inputs; those of a folder or glob are ordered by name.
+def discover(names: Iterable[str], notes: list[str], spool: str) -> list[InputFile]:
+    """Return the files that inputs name; those of a folder or glob are ordered by name.
 
     Inputs that can be read only once are copied to the spool folder. ``notes`` gets a sentence for each choice that the
     user may want to know.
     """
     files: list[InputFile] = []
-    for name in [os.fspath(name) for name in inputs]:
+    for name in names:
         if name == "-":
             files.append(_spool_stdin(spool))
         elif "://" in name:
