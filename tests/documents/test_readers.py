@@ -92,6 +92,23 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, suffix: str, co
         assert corpus.take([3]).column("text").to_pylist() == [TEXTS[3]]
 
 
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (encode_rows(ROWS[:2], ".jsonl"), TEXTS[:2]),
+        (compress(encode_rows(ROWS[:2], ".csv"), ".gz"), TEXTS[:2]),
+        (b"no table", ["no table"]),
+        (b"", []),
+    ],
+)
+def test_the_content_of_a_pipe_decides_its_format(tmp_path: Path, content: bytes, texts: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert read_texts(tmp_path / "pipe") == texts
+    writer.join()
+
+
 def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfbee")

@@ -30,6 +30,7 @@ from neardup.documents.inputs import (
     format_of_name,
     kind_of_bytes,
     one_line,
+    suffixes,
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
@@ -95,7 +96,7 @@ def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
 
 def _format_of(file: InputFile) -> Format:
     """Return the format that the first bytes show, else the one that the name says."""
-    named_format = None if file.name == STDIN else format_of_name(file.name)
+    named_format = None if file.is_pipe and not suffixes(file.name)[0] else format_of_name(file.name)
     if named_format is not None and named_format.kind == "text" and (file.folder or named_format.codec is None):
         # A text may begin with anything; only a table that has lost its suffix is recognized.
         head = read_head(file, None, 8) if not file.folder else b""
@@ -110,8 +111,10 @@ def _format_of(file: InputFile) -> Format:
             f"{file.name} is encoded in {encoding}: convert it to UTF-8, for instance with iconv -f {encoding} -t UTF-8"
         )
     if kind is None:
-        if file.name == STDIN and not file.size:
+        if file.is_pipe and not file.size:
             return Format("jsonl", None)
+        if file.is_pipe and file.name != STDIN:
+            return Format("text", codec)
         raise InputError(f"{file.name} is of no known format: give {SUFFIX_LIST}, the tables also as .gz or .zst")
     return Format(kind, codec)
 

@@ -142,6 +142,8 @@ class InputFile:
     """Path below the folder in which it was found; empty for a file that was named itself."""
     folder: str = ""
     """The folder in which it was found."""
+    is_pipe: bool = False
+    """Whether it is standard input or another pipe, whose name says nothing without a suffix."""
 
     def refuse_if_changed(self) -> None:
         """Raise InputError if the size or the time of change differs from when the file was found."""
@@ -218,7 +220,7 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
                 spool.write(head)
                 head = stream.read(_HEAD)
     status = os.stat(path)
-    return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns)
+    return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns, is_pipe=True)
 
 
 def _expand_glob(name: str) -> list[str]:

@@ -321,11 +321,10 @@ def _repeated_values(codes: np.ndarray) -> np.ndarray:
 def _hashes(strings: Any) -> np.ndarray:
     """Return a fast hash of each string: uint64[n]."""
     from neardup.kernels.unicode import hash_texts
+    from neardup.text.bulk import text_buffers
 
-    _, ends, data = strings.buffers()
-    offsets = np.frombuffer(ends, np.int64)[strings.offset : strings.offset + len(strings) + 1]
     marks = np.empty((len(strings), 2), np.uint64)
-    hash_texts(np.frombuffer(data or b"\0", np.uint8), offsets, marks)
+    hash_texts(*text_buffers(strings), marks)
     return marks[:, 0]
 
 
