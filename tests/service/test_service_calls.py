@@ -211,6 +211,11 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
         ("new", {"recipe": "/etc/passwd"}, "is not known"),
         ("new", {"recipe": "ddd", "classifier": "x"}, "one of the two"),
         ("new", {"choices": {"threshold": 2}}, "threshold"),
+        ("new", {"choices": {"threshold": True}}, "is true, and must be a number or a text"),
+        # Options of nd.Index, and no fields of a recipe.
+        ("new", {"choices": {"path": "evil.db"}}, "'path' is no field of a recipe"),
+        ("new", {"choices": {"now": 5}}, "'now' is no field of a recipe"),
+        ("new", {"choices": {"recipe": "ddd"}}, "'recipe' is no field of a recipe"),
         ("new", {"against": "nobody"}, "against"),
         ("new", {"recipe": "imatch"}, "frequencies"),
     ],

@@ -179,6 +179,7 @@ INVALID_BODIES = {
     b'{"documents": [{"id": "a", "text": "\\ud800"}]}': "",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}': "must be a finite number",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": []}]}': "is a list, and must be a number or a text",
+    b'{"documents": [{"id": "a", "text": "x", "timestamp": true}]}': "is true, and must be a number or a text",
     b'{"documents": [{"id": "a", "text": "\xff"}]}': "send JSON in UTF-8",
     b"[" * 200_000: "send JSON in UTF-8",
 }
