@@ -156,7 +156,10 @@ def spark() -> Iterator[SparkSession]:
     except RecipeError as error:
         pytest.skip(str(error))
     small = {"spark.default.parallelism": "1", "spark.sql.shuffle.partitions": "1"}
-    small |= sessions.SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
+    # Verifying Spark's classes would take a fifth of Java's time.
+    unverified = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    small |= {name: f"{options} {unverified}" for name, options in sessions.SHORT_RUN_SETTINGS.items()}
+    small |= {"spark.sql.adaptive.enabled": "false"}
     # Through these sockets the workers of tests/spark/python can connect early.
     small |= {"spark.python.unix.domain.socket.enabled": "true"}
     # Java may read an archive of its classes, but not write one when it ends: that takes half a minute of a processor.
