@@ -94,8 +94,8 @@ def judge_texts(
     documents, pairs = documents.sort_by("row"), pairs.sort_by("pair")
     rows = documents["row"].to_numpy()
     left, right = (np.searchsorted(rows, pairs[side].to_numpy()) for side in ("left", "right"))
-    texts = [text if isinstance(text, str) else text.decode() for text in documents["text"].to_pylist()]
-    texts = compared_texts(texts, recipe, 1)
+    values = [text if isinstance(text, str) else text.decode() for text in documents["text"].to_pylist()]
+    texts = compared_texts(values, recipe, 1)
     outside = None
     progress = partial(ignore_progress, "judged")
     if learned is not None:
