@@ -239,11 +239,12 @@ def test_recipes_that_spark_cannot_search_for_are_refused(recipe: str, value: st
 
 def test_missing_and_ambiguous_columns_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("x", "y", 1)], "name string, text string, id bigint")
-    for given, options, parts in (
+    refused: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
         (frame, {"order": "day"}, ("no column 'day'", "order")),
         (frame.drop("id"), {}, ("no column", "id_column", "name, text")),
         (frame.withColumnsRenamed({"name": "ID"}), {"id_column": "id"}, ("several columns 'id'", "toDF")),
-    ):
+    ]
+    for given, options, parts in refused:
         with pytest.raises(InputError) as caught:
             neardup.spark.run(given, **options)
         assert says(caught.value, *parts)
@@ -252,12 +253,13 @@ def test_missing_and_ambiguous_columns_are_refused(spark: SparkSession) -> None:
 def test_only_data_frames_of_a_session_here_are_compared(spark: SparkSession, tmp_path: Path) -> None:
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
     frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
-    for given, options, parts in (
+    refused: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
         (remote, {}, ("Spark Connect", "builder.master", "neardup dedup")),
         (pa.table({"id": [1], "text": ["a b c"]}), {}, ("a pyarrow.lib.Table", "createDataFrame", "neardup.dedup")),
         (frame, {"against": str(tmp_path)}, ("a str", "createDataFrame")),
         (spark.readStream.schema("id bigint, text string").json(str(tmp_path)), {}, ("a stream", "spark.stream")),
-    ):
+    ]
+    for given, options, parts in refused:
         with pytest.raises(InputError) as caught:
             neardup.spark.run(given, **options)
         assert says(caught.value, *parts)
