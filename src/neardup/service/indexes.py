@@ -17,7 +17,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
 from neardup.service.refusals import Problem
 from neardup.stream.document import Verdict
-from neardup.stream.index import Index, read_stored_recipe
+from neardup.stream.index import Index, read_stored_recipe, resolve_recipe
 from neardup.stream.store import StoreReader
 from neardup.stream.window_step import Record
 
@@ -42,16 +42,16 @@ class IndexOptions:
 
     def make_index(self, path: Path | None = None) -> Index:
         """Return an index with these options; it keeps texts if it has a path."""
+        recipe, classifier = resolve_recipe(self.recipe, self.classifier, self.choices)
         return Index(
-            self.recipe,
-            classifier=self.classifier,
+            None if classifier else recipe,
+            classifier=classifier,
             window=self.window,
             window_by=self.window_by,
             against=self.against,
             path=path,
             keep_texts=path is not None,
             sample=self.sample,
-            **self.choices,
         )
 
 
