@@ -217,7 +217,7 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
         ("new", {"choices": {"now": 5}}, "'now' is no field of a recipe"),
         ("new", {"choices": {"recipe": "ddd"}}, "'recipe' is no field of a recipe"),
         ("new", {"against": "nobody"}, "against"),
-        ("new", {"recipe": "imatch"}, "frequencies"),
+        ("new", {"recipe": "imatch"}, "which only the index 'main' can have; take another recipe"),
     ],
 )
 def test_an_invalid_index_is_refused(client: httpx.Client, name: str, body: Any, sentence: str) -> None:

@@ -202,6 +202,13 @@ class Indexes:
         classifier = options.classifier
         if isinstance(classifier, str):
             options = replace(options, classifier=self._load_classifier(classifier))
+        recipe, _ = resolve_recipe(options.recipe, options.classifier, options.choices)
+        if recipe.needs_statistics:
+            raise Problem(
+                422,
+                f"Recipe {recipe.name!r} takes frequencies from a collection, which only the index 'main' can have; "
+                "take another recipe",
+            )
         with self._lock:
             if name in self._open:
                 self._check_options(self._open[name], options)
