@@ -88,8 +88,8 @@ def test_help_on_a_full_stdout_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("line", ["recipe list", "--help"])
 def test_a_closed_stdout_is_one_sentence(line: str) -> None:
-    words = [sys.executable, "-m", "neardup", *line.split()]
-    done = subprocess.run(["/bin/sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
+    words = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "neardup", *line.split()]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert says(done.stderr.strip(), "standard output", "closed", "to a file")
 
