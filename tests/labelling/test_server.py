@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from labelling_room import PAIRS, Browser, Room
+from sentences import says
 
 from neardup.errors import NeardupError, OutputError
 from neardup.labelling.app import MAX_BODY, POLICY
