@@ -69,7 +69,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	for script in one_machine scale flow explore learned methods contamination disk_index spark; do $(BIN)/python benchmarks/$$script.py --small || exit 1; done
+	for script in one_machine scale flow explore learned methods contamination disk_index vowel_marks spark; do $(BIN)/python benchmarks/$$script.py --small || exit 1; done
 
 # The pages as a site in build/site, to be read without a network; a broken link fails.
 docs: $(BASE)

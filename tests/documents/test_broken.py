@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import io
 import json
 import os
@@ -211,7 +212,7 @@ ODD_LINES = [
 
 
 def read_json(path: Path) -> list[Any]:
-    source = json_source(discover([path], [], "")[0], None)
+    source = json_source(discover([str(path)], [], "")[0], None)
     options = ReadOptions("text", "id")
     read: list[Any] = []
     for part in source.chunks(options):
@@ -292,6 +293,8 @@ def test_a_file_that_is_cut_short_gives_all_records_before_the_break(tmp_path: P
         (".jsonl", b'{"id": 2, "te', True),
         (".jsonl", '{"id": 2, "text": "é'.encode()[:-1], True),
         (".jsonl", b'{"id": 2, "te\n', False),
+        (".jsonl", b'{"id": 2}\r{"id": 3, "te', False),
+        (".jsonl", b"nonsense", False),
         (".jsonl", b'{"id": 2, "text": 5}', False),
         (".jsonl", b'{"id": 2, "text": "\xff"}', False),
         (".jsonl", b'{"id": 2, "text": "b"}', None),
@@ -308,6 +311,28 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
         assert corpus.torn_files == ([TornFile(str(path), 1, Reason.CUT_LINE)] if torn else [])
         assert corpus.rejected.total == (0 if torn is None else 1)
+
+
+@pytest.mark.parametrize("content", [b'{"id": 2, "te', b'nonsense\n{"id": 2, "te', gzip.compress(b'{"id": 2}')[:-9]])
+def test_files_without_a_readable_record_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with open_corpus([path]) as corpus, pytest.raises(errors.InputError, match=r"rejected .*: check the input, and"):
+        list(corpus.scan())
+
+
+def test_torn_files_without_a_readable_record_are_accepted_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"id": 2, "te')
+    with open_corpus([path], allow_torn=True) as corpus:
+        assert texts_of(corpus) == []
+        assert corpus.torn_files == [TornFile(str(path), 0, Reason.CUT_LINE)]
+
+
+def test_text_files_have_no_column_to_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    with open_corpus([tmp_path]) as corpus, pytest.raises(errors.InputError, match=r"rejected .*\): check the input$"):
+        list(corpus.scan())
 
 
 def test_an_unreadable_file_among_others_is_rejected(tmp_path: Path) -> None:

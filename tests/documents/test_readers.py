@@ -18,7 +18,7 @@ from input_files import FORMATS, ROWS, compress, encode_rows, encode_table, full
 from sentences import says
 
 from neardup import errors
-from neardup.documents import open_corpus
+from neardup.documents import corpus_of, open_corpus
 from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
@@ -92,12 +92,29 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, suffix: str, co
         assert corpus.take([3]).column("text").to_pylist() == [TEXTS[3]]
 
 
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (encode_rows(ROWS[:2], ".jsonl"), TEXTS[:2]),
+        (compress(encode_rows(ROWS[:2], ".csv"), ".gz"), TEXTS[:2]),
+        (b"no table", ["no table"]),
+        (b"", []),
+    ],
+)
+def test_the_content_of_a_pipe_decides_its_format(tmp_path: Path, content: bytes, texts: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert read_texts(tmp_path / "pipe") == texts
+    writer.join()
+
+
 def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfbee")
     (tmp_path / "a.md").write_text("ay")
     (tmp_path / "sub" / "README").write_text("")
-    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xff")
     (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
     (tmp_path / ".hidden.txt").write_text("no")
     with open_corpus([tmp_path]) as corpus:
@@ -119,7 +136,7 @@ def test_data_files_of_a_folder_are_read_before_text_files(tmp_path: Path) -> No
     with open_corpus([tmp_path]) as corpus:
         assert texts_of(corpus) == TEXTS[:2]
         (note,) = corpus.notes
-        assert says(note, f"{tmp_path}:", "1 data files", "left out 1")
+        assert says(note, f"{tmp_path}:", "1 data file", "left out 1 other")
 
 
 @pytest.mark.parametrize(
@@ -208,16 +225,43 @@ def test_empty_inputs_have_no_documents(tmp_path: Path) -> None:
         ("torn.parquet", b"PAR1", "is damaged and shows no row"),
         ("torn.arrow", b"ARROW1\0\0", "is damaged and shows no row"),
         ("mac.csv", b"id,text\r1,a\r", "bare carriage return"),
+        ("indented.json", b'{\n "text": "a"\n}\n', "has objects of several lines"),
+        ("wide.jsonl", '{"text": "a"}\n'.encode("utf-16"), "is encoded in UTF-16: convert it to UTF-8"),
+        ("wide.csv", "text\na\n".encode("utf-16-be"), "is encoded in UTF-16: convert it to UTF-8"),
+        ("wide.dat", "text,id\na,1\n".encode("utf-32"), "is encoded in UTF-32: convert it to UTF-8"),
     ],
 )
 def test_unreadable_inputs_are_refused_in_one_sentence(
     tmp_path: Path, name: str, content: bytes | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if content:
+    if content is not None:
         Path(name).write_bytes(content)
     with pytest.raises(errors.InputError, match=f"^.*{message}.*$"):
         open_corpus([name])
+
+
+@pytest.mark.parametrize("inputs", [5, [5], b"a.jsonl", None])
+def test_names_of_files_are_texts_or_paths(inputs: Any) -> None:
+    with pytest.raises(errors.InputError, match="is no name of a file: give a str or a path"):
+        open_corpus(inputs)
+
+
+def test_columns_with_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([["a"], ["b"], ["c"]], names=["text", "x", "x"])
+    (tmp_path / "a.parquet").write_bytes(encode_table(table, ".parquet"))
+    with pytest.raises(errors.InputError, match=r"a\.parquet has several columns named 'x': give each its own name"):
+        open_corpus([tmp_path / "a.parquet"])
+    with pytest.raises(errors.InputError, match="in memory has several columns named 'x'"):
+        corpus_of(table)
+
+
+def test_a_text_file_is_decoded_as_its_byte_order_mark_says(tmp_path: Path) -> None:
+    for number, encoding in enumerate(("utf-8-sig", "utf-16", "utf-32")):
+        (tmp_path / f"{number}.txt").write_text("naïve 日本 😀", encoding=encoding)
+    with open_corpus([tmp_path]) as corpus:
+        assert texts_of(corpus) == ["naïve 日本 😀"] * 3
+        assert corpus.take([1])["text"].to_pylist() == ["naïve 日本 😀"]
 
 
 def test_changed_inputs_are_refused(tmp_path: Path) -> None:

@@ -249,6 +249,60 @@ def test_not_a_number_is_null_in_json(tmp_path: Path) -> None:
     assert lines == ['{"x": null, "y": [null]}', '{"x": 1.0, "y": null}']
 
 
+def test_times_that_python_cannot_hold_are_written_as_text(tmp_path: Path) -> None:
+    year_10000, second = 253402300800, pa.timestamp("s")
+    columns = {
+        "exact": pa.array([1_000, None], pa.timestamp("ns", "UTC")),
+        "fine": pa.array([1_001, 2_000], pa.timestamp("ns", "Europe/Berlin")),
+        "far": pa.array([year_10000, 0], second),
+        "unknown_zone": pa.array([1, None], pa.timestamp("us", "No/Where")),
+        "day": pa.array([10_000_000, 0], pa.date32()),
+        "time": pa.array([1_001, 1_000], pa.time64("ns")),
+        "long": pa.array([10**15, 1], pa.duration("s")),
+        "list": pa.array([[year_10000], [0]], pa.list_(second)),
+        "struct": pa.array([{"a": year_10000}, None], pa.struct([("a", second)])),
+        "map": pa.array([[("k", year_10000)], []], pa.map_(pa.string(), second)),
+    }
+    write_table(pa.table(columns), str(tmp_path / "o.jsonl"))
+    assert [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()] == [
+        {
+            "exact": "1970-01-01T00:00:00.000001+00:00",
+            "fine": "1970-01-01 00:00:00.000001001Z",
+            "far": "10000-01-01 00:00:00",
+            "unknown_zone": "1970-01-01 00:00:00.000001Z",
+            "day": "29349-01-26",
+            "time": "00:00:00.000001001",
+            "long": "1000000000000000",
+            "list": ["10000-01-01 00:00:00"],
+            "struct": {"a": "10000-01-01 00:00:00"},
+            "map": [["k", "10000-01-01 00:00:00"]],
+        },
+        {
+            "exact": None,
+            "fine": "1970-01-01T01:00:00.000002+01:00",
+            "far": "1970-01-01T00:00:00",
+            "unknown_zone": None,
+            "day": "1970-01-01",
+            "time": "00:00:00.000001",
+            "long": "0:00:01",
+            "list": ["1970-01-01T00:00:00"],
+            "struct": None,
+            "map": [],
+        },
+    ]
+    write_table(pa.table({name: columns[name] for name in ("list", "struct")}), str(tmp_path / "o.csv"))
+    lists = '"[""10000-01-01 00:00:00""]"', '"{""a"": ""10000-01-01 00:00:00""}"'
+    assert (tmp_path / "o.csv").read_text().splitlines()[1] == ",".join(lists)
+
+
+def test_fields_are_added_to_lines_with_carriage_returns_inside(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text":\r"a"}\r\n{"text": "b"}')
+    with open_corpus([tmp_path / "a.jsonl"]) as corpus:
+        list(corpus.scan())
+        corpus.copy(full_mask(corpus), str(tmp_path / "o.jsonl"), added=pa.table({"n": [1, 2]}))
+    assert (tmp_path / "o.jsonl").read_bytes() == b'{"text":\r"a", "n": 1}\n{"text": "b", "n": 2}\n'
+
+
 def test_standard_output_gets_json_lines(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     write_table(pa.table({"a": [1]}), "-")
     assert capfdbinary.readouterr().out == b'{"a": 1}\n'

@@ -29,11 +29,13 @@ from neardup.documents.records import (
     is_text_type,
     joined_column,
     lengths_of,
+    map_type,
     one_array,
+    plain_values,
     readable_texts,
 )
 from neardup.documents.streams import Span, decompress
-from neardup.errors import InputError
+from neardup.errors import InputError, quoted
 
 TARGET_BYTES = 12 << 20
 READ_FAULTS = (OSError, pa.ArrowException, MemoryError, ValueError, KeyError, IndexError, OverflowError)
@@ -68,6 +70,10 @@ class ColumnarSource:
         self.data = data
         self._schema = _without_views(data.schema)
         self._types = {field.name: field.type for field in self._schema}
+        if len(self._types) < len(self._schema):
+            names = self._schema.names
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{file.name} has several columns named {quoted(repeated)}: give each its own name")
         self._noun = noun
         self._damage, self._span, self._separable = damage, span, separable
 
@@ -179,21 +185,13 @@ def _plain_table(table: pa.Table) -> pa.Table:
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
     """Return a schema with strings in place of views, for which Arrow has few functions."""
-    return pa.schema([field.with_type(_without_view(field.type)) for field in schema], schema.metadata)
+    return pa.schema([field.with_type(map_type(field.type, _without_view)) for field in schema], schema.metadata)
 
 
 def _without_view(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_view(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_without_view(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
-    return kind
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
 
 
 def fit_table(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
@@ -227,7 +225,7 @@ def json_record(row: pa.Table) -> bytes:
             except UnicodeDecodeError:
                 values[f"{name}_base64"] = base64.b64encode(value).decode()
         else:
-            values[name] = column[0].as_py()
+            [values[name]] = plain_values(column)
     return json.dumps(values, ensure_ascii=False, default=json_value).encode(errors="replace")
 
 

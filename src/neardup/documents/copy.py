@@ -116,7 +116,7 @@ def _copy_lines(
 def _with_fields(lines: bytes, added: pa.Table) -> bytes:
     """Return lines of JSON objects with further fields at their ends."""
     parts = []
-    for line, fields in zip(lines.splitlines(), added.to_pylist(), strict=True):
+    for line, fields in zip(lines.removesuffix(b"\n").split(b"\n"), added.to_pylist(), strict=True):
         parts += [line.rstrip()[:-1].rstrip(), b", ", json.dumps(fields, ensure_ascii=False).encode()[1:], b"\n"]
     return b"".join(parts)
 

@@ -30,6 +30,7 @@ from neardup.documents.inputs import (
     format_of_name,
     kind_of_bytes,
     one_line,
+    suffixes,
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
@@ -58,6 +59,7 @@ from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, re
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
+from neardup.text.encoding import detect_encoding
 
 
 def open_sources(files: list[InputFile], spool: str) -> list[Source]:
@@ -94,17 +96,25 @@ def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
 
 def _format_of(file: InputFile) -> Format:
     """Return the format that the first bytes show, else the one that the name says."""
-    named_format = None if file.name == STDIN else format_of_name(file.name)
+    named_format = None if file.is_pipe and not suffixes(file.name)[0] else format_of_name(file.name)
     if named_format is not None and named_format.kind == "text" and (file.folder or named_format.codec is None):
         # A text may begin with anything; only a table that has lost its suffix is recognized.
         head = read_head(file, None, 8) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
     codec = codec_of_bytes(read_head(file, None, 8))
-    kind = kind_of_bytes(read_head(file, codec), None if named_format is None else named_format.kind)
+    head = read_head(file, codec)
+    kind = kind_of_bytes(head, None if named_format is None else named_format.kind)
+    encoding = detect_encoding(head)[0].upper()[:6] if kind in (None, "jsonl", "csv") else ""
+    if encoding in ("UTF-16", "UTF-32"):
+        raise InputError(
+            f"{file.name} is encoded in {encoding}: convert it to UTF-8, for instance with iconv -f {encoding} -t UTF-8"
+        )
     if kind is None:
-        if file.name == STDIN and not file.size:
+        if file.is_pipe and not file.size:
             return Format("jsonl", None)
+        if file.is_pipe and file.name != STDIN:
+            return Format("text", codec)
         raise InputError(f"{file.name} is of no known format: give {SUFFIX_LIST}, the tables also as .gz or .zst")
     return Format(kind, codec)
 
@@ -271,12 +281,12 @@ class Corpus:
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn, rejected = self.torn_files, self.rejected
-        if rejected.total and not self._document_count and not torn:
+        accepted = TORN if self.allow_torn else frozenset[str]()
+        if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            raise InputError(
-                f"{number} rejected ({rejected.examples[0]}): check the input, and name its column of texts with "
-                f"{option('--text-column')}"
-            )
+            has_columns = not all(isinstance(source, TextFiles) for source in self.sources)
+            hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
+            raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
             message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
@@ -560,24 +570,22 @@ def open_corpus(
         If an input is missing, unreadable, of unknown format or without a column of texts; while it is read, also if
         every record is rejected.
     """
-    if isinstance(inputs, str | os.PathLike):
-        inputs = [inputs]
+    names = _names_of(inputs)
     if quarantine is not None:
-        check_quarantine(quarantine, inputs)
+        check_quarantine(quarantine, names)
     spool = _make_spool()
     try:
         notes: list[str] = []
-        files = discover(inputs, notes, spool.path)
+        files = discover(names, notes, spool.path)
         sources = open_sources(files, spool.path)
         options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
-    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in files)
     return Corpus(
         sources,
         options,
-        size,
+        sum(file.size for file in files),
         inputs=names,
         strict=strict,
         quarantine=quarantine,
@@ -585,6 +593,15 @@ def open_corpus(
         notes=notes,
         spool=spool,
     )
+
+
+def _names_of(inputs: Any) -> list[str]:
+    is_one = isinstance(inputs, str | os.PathLike) or not isinstance(inputs, Iterable)
+    names = [inputs] if is_one else list(inputs)
+    for name in names:
+        if not isinstance(name, str | os.PathLike):
+            raise InputError(f"{quoted(name)} is no name of a file: give a str or a path, or a list of them")
+    return list(map(os.fspath, names))
 
 
 def _read_options(

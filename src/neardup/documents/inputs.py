@@ -142,6 +142,8 @@ class InputFile:
     """Path below the folder in which it was found; empty for a file that was named itself."""
     folder: str = ""
     """The folder in which it was found."""
+    is_pipe: bool = False
+    """Whether it is standard input or another pipe, whose name says nothing without a suffix."""
 
     def refuse_if_changed(self) -> None:
         """Raise InputError if the size or the time of change differs from when the file was found."""
@@ -177,14 +179,14 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     return words if len(words) <= limit else words[: limit - 3] + "..."
 
 
-def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[InputFile]:
-    """Return the files of all inputs; those of a folder or glob are ordered by name.
+def discover(names: Iterable[str], notes: list[str], spool: str) -> list[InputFile]:
+    """Return the files that inputs name; those of a folder or glob are ordered by name.
 
     Inputs that can be read only once are copied to the spool folder. ``notes`` gets a sentence for each choice that the
     user may want to know.
     """
     files: list[InputFile] = []
-    for name in [os.fspath(name) for name in inputs]:
+    for name in names:
         if name == "-":
             files.append(_spool_stdin(spool))
         elif "://" in name:
@@ -218,7 +220,7 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
                 spool.write(head)
                 head = stream.read(_HEAD)
     status = os.stat(path)
-    return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns)
+    return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns, is_pipe=True)
 
 
 def _expand_glob(name: str) -> list[str]:
@@ -284,5 +286,8 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         )
     if len(chosen) < len(files):
         kind = "data" if data else "text"
-        notes.append(f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others")
+        noun = "file" if len(chosen) == 1 else "files"
+        left_out = len(files) - len(chosen)
+        others = "1 other" if left_out == 1 else f"{left_out} others"
+        notes.append(f"{name}: read {len(chosen)} {kind} {noun} and left out {others}")
     return [replace(file, folder=path) for file in chosen]

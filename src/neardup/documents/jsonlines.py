@@ -15,7 +15,7 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.inputs import Codec, InputFile, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, join_texts, one_array, unified_schema
+from neardup.documents.records import ReadOptions, Reason, join_texts, map_type, one_array, unified_schema
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -71,7 +71,7 @@ _THREAD_BLOCK = BLOCK // 4
 def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) -> LineSource:
     """Open a file of JSON lines, or a span of it.
 
-    Raises ``InputError`` if the file is a JSON array.
+    Raises ``InputError`` if the file is a JSON array, or its objects take several lines.
     """
     dialect = JsonLines()
     types: dict[str, Counter[pa.DataType]] = {}
@@ -84,6 +84,8 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
             )
         for row in range(min(head.starts.size, _HEAD_LINES)):
             count_types(head.record(row), types)
+        if not types and head.data.lstrip().partition(b"\n")[0].rstrip() == b"{":
+            raise InputError(f"{file.name} has objects of several lines: write one object a line, such as with jq -c .")
     columns = {name: column_type(counts) for name, counts in types.items()}
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
@@ -268,18 +270,12 @@ def _order_of(value: Any) -> int | float | str | None:
 
 
 def _storable_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
+    return pa.schema([pa.field(field.name, map_type(field.type, _storable)) for field in schema])
 
 
 def _storable(kind: pa.DataType) -> pa.DataType:
-    """Return the type for a column of JSON: no dates, which were strings and stay as they were written."""
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(_storable(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _storable(field.type)) for field in kind])
-    return kind
+    """Return the type for values of JSON: no dates, which were strings and stay as they were written."""
+    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def _lenient_lines(data: bytes) -> list[bytes]:

@@ -33,20 +33,18 @@ from neardup.documents.streams import Block, Span, blocks
 Row = tuple[str, int | str | None, int | float | str | None]
 
 
-#: The faults that a record without its end may have.
-_FAULTS_WITHOUT_END = frozenset({Reason.NOT_JSON, Reason.OPEN_QUOTE, Reason.WRONG_FIELDS})
-
-
-def _may_be_cut(record: bytes, reason: str) -> bool:
+def _may_be_cut(record: bytes, error: RecordError) -> bool:
     """Return whether a broken record may be the beginning of a good one: the last of its file, without a line feed."""
     if record.endswith(b"\n"):
         return False
-    if reason != Reason.NOT_UTF8:
-        return reason in _FAULTS_WITHOUT_END
+    if error.reason == Reason.NOT_JSON:
+        return record.lstrip().startswith(b"{") and not error.detail.startswith("Extra data")
+    if error.reason != Reason.NOT_UTF8:
+        return error.reason in (Reason.OPEN_QUOTE, Reason.WRONG_FIELDS)
     try:
         record.decode()
-    except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"
+    except UnicodeDecodeError as fault:
+        return fault.reason == "unexpected end of data"
     return False
 
 
@@ -169,7 +167,7 @@ class LineSource:
                 positions.append(row)
             except RecordError as error:
                 line = block.line_of(row)
-                reason = Reason.CUT_LINE if _may_be_cut(record, error.reason) else error.reason
+                reason = Reason.CUT_LINE if _may_be_cut(record, error) else error.reason
                 faults.append(RecordFault(row, reason, 1, line, error.detail, record))
         return Chunk(
             block.starts.size,

@@ -23,7 +23,7 @@ from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import json_value
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
-from neardup.documents.records import as_bytes, is_text_type, lengths_of
+from neardup.documents.records import as_bytes, is_text_type, lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
 from neardup.files import PartialOutput, placed_output
@@ -588,7 +588,7 @@ def _as_csv(column: Any, kind: pa.DataType) -> Any:
             return column.cast(kind)
         except pa.ArrowInvalid:
             pass
-    values = [_csv_value(value) for value in column.to_pylist()]
+    values = [_csv_value(value) for value in plain_values(column)]
     return pa.chunked_array([pa.array(values, kind)])
 
 
@@ -605,8 +605,10 @@ class _JsonLines:
 
     def write(self, table: pa.Table) -> None:
         for batch in table.to_batches(max_chunksize=4096):
-            rows = [json_line(row) for row in batch.to_pylist()]
-            self._file.write("".join(rows).encode(errors="replace"))
+            columns = [plain_values(column) for column in batch.columns]
+            rows = zip(*columns, strict=True)
+            lines = [json_line(dict(zip(batch.schema.names, row, strict=True))) for row in rows]
+            self._file.write("".join(lines).encode(errors="replace"))
 
     def finish(self) -> None:
         """Do nothing: nothing follows the last line."""

@@ -124,8 +124,54 @@ def readable_texts(array: Any) -> Any:
 def value_texts(column: Any) -> list[str]:
     """Return the values of a column of any type as strings, empty for nulls."""
     array = one_array(column)
-    values = readable_texts(array) if is_text_type(array.type) else array
-    return ["" if value is None else str(value) for value in values.to_pylist()]
+    values = readable_texts(array).to_pylist() if is_text_type(array.type) else plain_values(array)
+    return ["" if value is None else str(value) for value in values]
+
+
+def map_type(kind: pa.DataType, replace: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type in which ``replace`` was applied to the types of values, also those within lists and structs."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(map_type(field.type, replace)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(map_type(kind.key_type, replace), map_type(kind.item_type, replace))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = kind.value_field.with_type(map_type(kind.value_type, replace))
+        if pa.types.is_fixed_size_list(kind):
+            return pa.list_(item, kind.list_size)
+        return pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+    return replace(kind)
+
+
+def plain_values(column: Any) -> list[Any]:
+    """Return the values of a column as those of Python; times that Python cannot hold become text."""
+    kind = map_type(column.type, _in_microseconds)
+    try:
+        return (column if kind == column.type else column.cast(kind)).to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError, LookupError):
+        if len(column) > 1:
+            return [value for row in range(len(column)) for value in plain_values(column.slice(row, 1))]
+        in_utc = column.cast(map_type(column.type, _in_utc))
+        return in_utc.cast(map_type(column.type, _time_as_text)).to_pylist()  # type: ignore[no-any-return]
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return microseconds in place of nanoseconds, whose values in Python depend on whether pandas is there."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind) and kind.unit == "ns":
+        return pa.duration("us")
+    return pa.time64("us") if kind == pa.time64("ns") else kind
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    # The name of a time zone may be unknown on this machine.
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
+def _time_as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def invalid_utf8_offset(value: bytes | None) -> int:
@@ -275,11 +321,10 @@ def _repeated_values(codes: np.ndarray) -> np.ndarray:
 def _hashes(strings: Any) -> np.ndarray:
     """Return a fast hash of each string: uint64[n]."""
     from neardup.kernels.unicode import hash_texts
+    from neardup.text.bulk import text_buffers
 
-    _, ends, data = strings.buffers()
-    offsets = np.frombuffer(ends, np.int64)[strings.offset : strings.offset + len(strings) + 1]
     marks = np.empty((len(strings), 2), np.uint64)
-    hash_texts(np.frombuffer(data or b"\0", np.uint8), offsets, marks)
+    hash_texts(*text_buffers(strings), marks)
     return marks[:, 0]
 
 

@@ -170,7 +170,7 @@ TextColumn = str | Sequence[str] | None
 def _named_texts(sources: Sequence[ColumnSource], text: str | Sequence[str]) -> list[str]:
     """Return the names of the columns of texts; a name with commas that an input has is one column."""
     if not isinstance(text, str):
-        names = list(text)
+        names = list(text) if isinstance(text, Sequence) else []
     elif "," in text and not any(text in source.columns() for source in sources):
         names = [name.strip() for name in text.split(",")]
     else:

@@ -13,7 +13,7 @@ from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is
 from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, invalid_utf8_offset
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
-from neardup.text.encoding import decode_page
+from neardup.text.encoding import decode_page, detect_encoding
 
 _MAX_FILES = 8192
 _BOM = b"\xef\xbb\xbf"
@@ -99,8 +99,11 @@ def id_of(file: InputFile) -> str:
 
 
 def _in_utf8(file: InputFile, content: bytes) -> bytes:
-    """Return the bytes of a text file; those of a web page, which declares its encoding, as UTF-8."""
-    return decode_page(content).encode("utf-8", "replace") if is_page_name(file.name) else content
+    """Return the bytes of a text file in UTF-8, also if a web page or a byte order mark declares another encoding."""
+    if is_page_name(file.name):
+        return decode_page(content).encode("utf-8", "replace")
+    encoding, begin = detect_encoding(content)
+    return content[begin:].decode(encoding, "replace").encode("utf-8", "replace") if begin else content
 
 
 def content_of(file: InputFile) -> tuple[bytes, str]:
