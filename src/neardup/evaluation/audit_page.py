@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neardup.evaluation.audit import Audit, Example, Examples
+from neardup.evaluation.audit_result import AuditResult, Example, Examples
 from neardup.evaluation.intervals import Figure
 from neardup.pages import html
 from neardup.pages.diff_view import pair_fold
@@ -32,7 +32,7 @@ _KINDS = {
 }
 
 
-def audit_page(audit: Audit, *, command: str = "") -> str:
+def audit_page(audit: AuditResult, *, command: str = "") -> str:
     """Return the page of an audit, with its examples if it has any."""
     check_drawing("a page")
     body = [
@@ -58,7 +58,7 @@ def audit_page(audit: Audit, *, command: str = "") -> str:
     return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), scripts=scripts)
 
 
-def _tiles(audit: Audit) -> Iterator[tuple[str, str, str]]:
+def _tiles(audit: AuditResult) -> Iterator[tuple[str, str, str]]:
     shares = (
         ("precision", audit.precision, "of the returned pairs are duplicates"),
         ("recall among candidates", audit.recall, "of the duplicates among the candidates are returned"),
@@ -86,7 +86,7 @@ def _in_words(figure: Figure) -> str:
     return "not known" if figure.value is None else f"{figure.value:.1%} ({_percent(figure)})"
 
 
-def _sample_text(audit: Audit) -> str:
+def _sample_text(audit: AuditResult) -> str:
     return (
         f"{audit.drawn:,} of the {audit.candidates:,} pairs of distinct texts were drawn at random, half of them from "
         f"the returned pairs: in each range of scores on one side of the threshold, those whose ids have the "
@@ -94,7 +94,7 @@ def _sample_text(audit: Audit) -> str:
     )
 
 
-def _points(audit: Audit) -> Html:
+def _points(audit: AuditResult) -> Html:
     sign = "at most" if audit.returned_scale.is_distance else "at least"
     rows = [
         [
@@ -109,7 +109,7 @@ def _points(audit: Audit) -> Html:
     return html.table(head, rows, highlighted=[at for at, point in enumerate(audit.points) if point.is_working_point])
 
 
-def _strata(audit: Audit) -> Html:
+def _strata(audit: AuditResult) -> Html:
     head = ["range of scores", "share of duplicates", "pairs", "drawn", "judged", "same", "unsure"]
     rows = [
         [
@@ -129,7 +129,7 @@ def _figure(figure: Figure) -> Html:
     return html.fill("{}<small>{}</small>", f"{figure.value:.1%}", _percent(figure))
 
 
-def _examples(audit: Audit) -> Iterator[Html]:
+def _examples(audit: AuditResult) -> Iterator[Html]:
     examples = audit.examples
     if examples is None or not any(examples.totals.values()):
         return
@@ -142,7 +142,7 @@ def _examples(audit: Audit) -> Iterator[Html]:
     )
 
 
-def _kind(audit: Audit, examples: Examples, kind: str) -> Html:
+def _kind(audit: AuditResult, examples: Examples, kind: str) -> Html:
     pairs, total = examples.pairs[kind], examples.totals[kind]
     title, meaning = _KINDS[kind]
     cut = f" {len(pairs):,} of {total:,} are shown." if len(pairs) < total else ""
@@ -150,7 +150,7 @@ def _kind(audit: Audit, examples: Examples, kind: str) -> Html:
     return html.fill("<h3>{} ({})</h3><p>{}</p>{}", title, total, meaning + cut, folds)
 
 
-def _example(audit: Audit, pair: Example, *, opened: bool) -> Html:
+def _example(audit: AuditResult, pair: Example, *, opened: bool) -> Html:
     scale = audit.returned_scale if pair.returned else audit.unreturned_scale
     remark = "returned" if pair.returned else "not returned"
     if pair.weight:
@@ -166,7 +166,7 @@ def _example(audit: Audit, pair: Example, *, opened: bool) -> Html:
     return pair_fold(summary, pair.left, pair.right, is_open=opened)
 
 
-def _about(audit: Audit, command: str) -> Html:
+def _about(audit: AuditResult, command: str) -> Html:
     rows: dict[str, object] = {
         "working point": text(audit.point),
         "candidate rule": text(audit.candidate_rule),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,11 @@ from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.examples import (
-    ExamplePair,
-    Examples,
-    choose_examples,
-    choose_suspects,
-    sample_families,
-    select_pairs,
-)
+from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families, select_pairs
 from neardup.exploration.messages import advised_view, explain_incomplete_curve, notebook_cell
+from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
-from neardup.exploration.profile import CorpusProfile, profile_corpus
+from neardup.exploration.profile import profile_corpus
 from neardup.exploration.sample import Sample, Survey, draw_sample
 from neardup.exploration.views import (
     BINS,
@@ -48,7 +42,7 @@ from neardup.pages.page import check_drawing
 from neardup.pipeline.pipeline import thread_count
 from neardup.recipe import Recipe, resolve_recipe
 from neardup.recipe.measures import similarity_at
-from neardup.runtime import Clock, Stage
+from neardup.runtime import Clock
 from neardup.search.findings import Findings
 from neardup.version import __version__
 
@@ -62,68 +56,10 @@ _LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
 _RECIPE_NAME = "explored"
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Exploration:
-    """The result of an exploration.
+class Exploration(Observations):
+    """The result of an exploration, with its page, chart and notebook cell; see ``Observations`` for its attributes."""
 
-    Attributes
-    ----------
-    sample : Sample
-        The documents that were compared pairwise.
-    views : tuple of View
-        The similarities of the sample by each n and each recipe, and by the advised features with idf weights if these
-        apply.
-    pairs : PairArrays
-        The pairs of the sample at 0.04 and above by the advised features and measure, by positions in the corpus.
-    advice : Advice
-        The recipe to begin with.
-    curve : Curve or None
-        Pairs and dropped documents of the whole corpus by threshold; None without a join of the whole corpus.
-    profile : CorpusProfile
-        The contents of the corpus.
-    examples : tuple of Examples
-        Real pairs to read at each cutoff.
-    suspects : tuple of ExamplePair
-        Pairs that match at the advised threshold and may be different documents, because names or numbers of one text
-        replace those of the other.
-    notes : tuple of str
-        What was left out or done differently, and why.
-    inputs : tuple of str
-        The names of the inputs.
-    stages : tuple of Stage
-        Time and memory of each stage.
-    version : str
-        The version of neardup.
-    """
-
-    sample: Sample
-    views: tuple[View, ...]
-    pairs: PairArrays
-    advice: Advice
-    curve: Curve | None
-    profile: CorpusProfile
-    examples: tuple[Examples, ...]
-    suspects: tuple[ExamplePair, ...]
-    notes: tuple[str, ...]
-    inputs: tuple[str, ...]
-    stages: tuple[Stage, ...]
-    version: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything but the texts and the pairs of the sample, ready for JSON."""
-        return {
-            "version": self.version,
-            "inputs": list(self.inputs),
-            "sample": self.sample.as_dict(),
-            "advice": self.advice.as_dict(),
-            "views": [view.as_dict() for view in self.views],
-            "curve": None if self.curve is None else self.curve.as_dict(),
-            "profile": asdict(self.profile),
-            "examples": [examples.as_dict() for examples in self.examples],
-            "suspects": [pair.as_dict() for pair in self.suspects],
-            "notes": list(self.notes),
-            "stages": [dict(stage) for stage in self.stages],
-        }
+    __slots__ = ()
 
     def to_html(self) -> str:
         """Return the page: one HTML file that needs only a browser.
@@ -178,11 +114,6 @@ class Exploration:
 
     def _repr_html_(self) -> str:
         return notebook_cell(self)
-
-    def __repr__(self) -> str:
-        advice = f"{self.advice.features}, {self.advice.measure} >= {self.advice.threshold:g}"
-        advised = f"advised {advice}" if self.advice.given else "no advice"
-        return f"<neardup exploration: {len(self.sample):,} of {self.sample.documents:,} documents, {advised}>"
 
 
 def explore(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.examples import Examples
-    from neardup.exploration.exploration import Exploration
+    from neardup.exploration.observations import Observations
     from neardup.exploration.profile import Copies, CorpusProfile, Lengths
     from neardup.exploration.sample import Sample
     from neardup.exploration.views import View
@@ -58,7 +58,7 @@ def threshold_name(advice: Advice) -> str:
 _LARGE_DROP = 0.1
 
 
-def doubts(exploration: Exploration) -> list[str]:
+def doubts(exploration: Observations) -> list[str]:
     """Return the doubts about the advice: a large drop, and pairs that may be different documents."""
     advice, point = exploration.advice, advised_point(exploration)
     sentences: list[str] = []
@@ -90,13 +90,13 @@ def advised_command(advice: Advice) -> str:
     return shlex.join(("neardup", *advice.command))
 
 
-def advised_point(exploration: Exploration) -> Point | None:
+def advised_point(exploration: Observations) -> Point | None:
     """Return the results of the advised threshold on the whole corpus; None if unknown."""
     curve = exploration.curve
     return None if curve is None else curve.at(exploration.advice.threshold)
 
 
-def describe_drop(exploration: Exploration) -> str:
+def describe_drop(exploration: Observations) -> str:
     """Return how many documents the advised threshold would drop; empty if unknown."""
     point, sample = advised_point(exploration), exploration.sample
     if point is None:
@@ -105,7 +105,7 @@ def describe_drop(exploration: Exploration) -> str:
     return f"It would drop {dropped} ({format_share(point.dropped, sample.documents)})."
 
 
-def advised_view(exploration: Exploration) -> View | None:
+def advised_view(exploration: Observations) -> View | None:
     """Return the view of the advised features and measure; None if it was not compared."""
     advice = exploration.advice
     fitting = (
@@ -196,7 +196,7 @@ def describe_templates(profile: CorpusProfile) -> str:
 _SPARKLINE_LENGTH = 20
 
 
-def notebook_cell(exploration: Exploration) -> str:
+def notebook_cell(exploration: Observations) -> str:
     """Return an exploration as HTML for a notebook cell."""
     advice, advised = exploration.advice, advised_view(exploration)
     rows = [

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from neardup.exploration.advice import Separation
     from neardup.exploration.boilerplate import Passage
     from neardup.exploration.examples import ExamplePair, Examples
-    from neardup.exploration.exploration import Exploration
+    from neardup.exploration.observations import Observations
     from neardup.exploration.profile import CorpusProfile
     from neardup.exploration.text_templates import Slot, Template
     from neardup.exploration.views import View
 
 
-def exploration_page(exploration: Exploration) -> str:
+def exploration_page(exploration: Observations) -> str:
     """Return the page of an exploration."""
     charts: list[Chart] = []
     body = [
@@ -62,7 +62,7 @@ def _folded_part(title: str, gist: str, *content: str) -> Html:
     return html.fold(html.fill("<h3>{}</h3><small>{}</small>", title, gist), *content)
 
 
-def _headline(exploration: Exploration) -> Html:
+def _headline(exploration: Observations) -> Html:
     sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
     drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} random documents"
     rows = [
@@ -82,7 +82,7 @@ def _headline(exploration: Exploration) -> Html:
     return html.tiles(rows)
 
 
-def _advice(exploration: Exploration) -> Html:
+def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
     begin, drop = messages.format_advised_rule(advice), messages.describe_drop(exploration)
     if not advice.given:
@@ -124,7 +124,7 @@ def group_views(views: Sequence[View]) -> dict[str, list[View]]:
     return found
 
 
-def _histograms(exploration: Exploration, charts: list[Chart]) -> Html:
+def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in group_views(exploration.views).items():
@@ -173,14 +173,14 @@ def _view_cells(view: View) -> list[object]:
     return [html.join_html([f"{valley.low:.2f} to {valley.high:.2f}", unclear]), valley.after, nothing]
 
 
-def _cutoffs(exploration: Exploration) -> Html:
+def _cutoffs(exploration: Observations) -> Html:
     advised = messages.advised_view(exploration)
     tables = (cutoffs_table(views, advised) for views in group_views(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
     return html.section("cutoffs", "How many pairs are above each cutoff?", *tables, intro=intro)
 
 
-def _thresholds(exploration: Exploration, charts: list[Chart]) -> Html:
+def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
     curve, advice = exploration.curve, exploration.advice
     if curve is None:
         return Html("")
@@ -199,7 +199,7 @@ def _thresholds(exploration: Exploration, charts: list[Chart]) -> Html:
 _LONGEST_PASSAGE = 90
 
 
-def _pairs(exploration: Exploration) -> Html:
+def _pairs(exploration: Observations) -> Html:
     advice = exploration.advice
     if not exploration.examples:
         return Html("")
@@ -356,7 +356,7 @@ def _families(profile: CorpusProfile) -> list[str]:
     return ["A family is all documents that matching pairs connect.", listed]
 
 
-def _how_to_read(exploration: Exploration) -> Html:
+def _how_to_read(exploration: Observations) -> Html:
     sample = exploration.sample
     definitions: dict[str, object] = {
         "similarity": "Of two documents as sets of n-grams, by the named measure. Jaccard is the share of n-grams that "
@@ -385,7 +385,7 @@ def _how_to_read(exploration: Exploration) -> Html:
     )
 
 
-def _about(exploration: Exploration) -> Html:
+def _about(exploration: Observations) -> Html:
     sample = exploration.sample
     run_facts: dict[str, object] = {
         "input": html.named_inputs(exploration.inputs),

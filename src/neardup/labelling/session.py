@@ -9,7 +9,8 @@ from typing import Any
 
 from neardup.errors import InputError
 from neardup.evaluation.agreement import Agreement, pairwise_agreements
-from neardup.evaluation.audit import Audit, Sample, interval_text
+from neardup.evaluation.audit import Audit, Sample
+from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import store_votes
 from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
