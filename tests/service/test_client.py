@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from serving import EDITED, FOX, OTHER, served, texts
 
@@ -36,11 +37,12 @@ TIMES: list[Any] = [
     date(2012, 3, 2),
     datetime(2012, 3, 3, 4, 5, 6, 7, UTC),
     "1330600000",
+    np.int64(1_330_700_000),
 ]
 
 
 def test_a_client_returns_what_an_index_returns(client: nd.Client) -> None:
-    stream = [nd.Document(f"d/{n} ü", text, TIMES[n % 5]) for n, text in enumerate(texts(40, seed=2))]
+    stream = [nd.Document(f"d/{n} ü", text, TIMES[n % 6]) for n, text in enumerate(texts(40, seed=2))]
     with nd.Index(window="endless") as index:
         assert client.check(stream[:1]) == index.check(stream[:1])
         assert client.add(stream[0]) == index.add(stream[0])
@@ -92,6 +94,8 @@ def test_missing_tokens_and_indexes_are_errors(tmp_path: Path) -> None:
             assert other_client.add(nd.Document("a", FOX)).kind == "original"
         with nd.Client(address, token="w" * 20, index="none") as lost, pytest.raises(UnknownDocument, match="'none'"):
             lost.add(nd.Document("a", FOX))
+        with nd.Client(address, token="w" * 20, index="none") as lost, pytest.raises(UnknownDocument, match="'none'"):
+            lost.verdict_of("a")
 
 
 @pytest.mark.parametrize("address", ["news.example", "ftp://news.example", "http://", "http://[::1"])
@@ -115,6 +119,7 @@ def test_a_client_retries_while_the_service_is_busy(monkeypatch: pytest.MonkeyPa
         ([busy] * 6, NeardupError, "busy"),
         ([httpx.Response(503, json={"detail": "the disk is full"})], StoreError, "disk is full"),
         ([httpx.Response(418, content=b"teapot")], InputError, "418 without a sentence"),
+        ([httpx.Response(200, content=b"<html>")], InputError, "200 without a sentence"),
     ]
     with nd.Client("http://news.example") as client:
         replies += [busy, busy, httpx.Response(200, json=answer)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import httpx
@@ -17,6 +19,7 @@ from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, proble
 
 import neardup as nd
 from neardup.service.indexes import IndexOptions
+from neardup.service.worker import Worker
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +211,13 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
         ("new", {"recipe": "/etc/passwd"}, "is not known"),
         ("new", {"recipe": "ddd", "classifier": "x"}, "one of the two"),
         ("new", {"choices": {"threshold": 2}}, "threshold"),
+        ("new", {"choices": {"threshold": True}}, "is true, and must be a number or a text"),
+        # Options of nd.Index, and no fields of a recipe.
+        ("new", {"choices": {"path": "evil.db"}}, "'path' is no field of a recipe"),
+        ("new", {"choices": {"now": 5}}, "'now' is no field of a recipe"),
+        ("new", {"choices": {"recipe": "ddd"}}, "'recipe' is no field of a recipe"),
         ("new", {"against": "nobody"}, "against"),
-        ("new", {"recipe": "imatch"}, "frequencies"),
+        ("new", {"recipe": "imatch"}, "which only the index 'main' can have; take another recipe"),
     ],
 )
 def test_an_invalid_index_is_refused(client: httpx.Client, name: str, body: Any, sentence: str) -> None:
@@ -250,6 +258,28 @@ def test_many_callers_get_the_verdicts_of_one_index(tmp_path: Path) -> None:
         (name, verdict_by_id[name]["kind"], verdict_by_id[name]["of"], verdict_by_id[name]["similarity"])
         for name in order
     ]
+
+
+def test_documents_that_arrive_together_are_judged_by_their_own_index() -> None:
+    """All arrive before the first is judged; those of an index that follow each other form a batch."""
+    sides = [Mock(), Mock()]
+    batches: list[tuple[Any, list[str]]] = []
+
+    def judging(index: Any, documents: Sequence[nd.Document]) -> list[Any]:
+        batches.append((index, [one.id for one in documents]))
+        return [(index, one.id) for one in documents]
+
+    async def together() -> list[Any]:
+        calls = [worker.judge(sides[number // 2 % 2], [nd.Document(str(number), FOX)]) for number in range(6)]
+        return await asyncio.gather(*calls)
+
+    worker = Worker(judging)
+    # In a thread of its own, because a browser of another test may leave a loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        results = thread.submit(asyncio.run, together()).result()
+    worker.close()
+    assert batches == [(sides[0], ["0", "1"]), (sides[1], ["2", "3"]), (sides[0], ["4", "5"])]
+    assert results == [[(sides[number // 2 % 2], str(number))] for number in range(6)]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -18,7 +19,7 @@ from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, proble
 
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.service.app import Service
-from neardup.service.guard import Limits, Tokens
+from neardup.service.guard import Guard, Limits, Tokens
 from neardup.service.server import host_name, is_loopback
 
 #: Simultaneous connections; 10,000 in long runs.
@@ -178,6 +179,7 @@ INVALID_BODIES = {
     b'{"documents": [{"id": "a", "text": "\\ud800"}]}': "",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}': "must be a finite number",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": []}]}': "is a list, and must be a number or a text",
+    b'{"documents": [{"id": "a", "text": "x", "timestamp": true}]}': "is true, and must be a number or a text",
     b'{"documents": [{"id": "a", "text": "\xff"}]}': "send JSON in UTF-8",
     b"[" * 200_000: "send JSON in UTF-8",
 }
@@ -263,6 +265,48 @@ def test_an_idempotency_key_repeats_the_answer(client: httpx.Client) -> None:
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: post("together", document("key-c", OTHER)), range(8)))
     assert {(reply.status_code, reply.content) for reply in replies} == {(201, replies[0].content)}
+
+
+def test_an_answer_displaced_before_it_is_complete_is_given_to_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later answers fill the memory for answers while the first request is still running."""
+    monkeypatch.setattr("neardup.service.guard._MAX_ANSWERS", 1)
+    answered: list[str] = []
+    proceed = asyncio.Event()
+
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        if scope["path"] == "/slow":
+            await proceed.wait()
+        answered.append(scope["path"])
+        await send({"type": "http.response.start", "status": 500 if scope["path"] == "/slow" else 200, "headers": []})
+        await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+    async def ask(guard: Guard, path: str) -> bytes:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"idempotency-key", path.encode())]
+        address = {"path": path, "raw_path": path.encode(), "query_string": b""}
+        await guard({"type": "http", "method": "POST", "headers": headers, **address}, receive, send)
+        return b"".join(message.get("body", b"") for message in sent)
+
+    async def answers() -> list[bytes]:
+        guard = Guard(app, tokens=Tokens(), max_body=100, max_waiting=9)
+        waiting = [asyncio.create_task(ask(guard, "/slow")) for _ in range(2)]
+        await asyncio.sleep(0)
+        quick = [await ask(guard, path) for path in ("/one", "/two", "/two")]
+        proceed.set()
+        return [*quick, *await asyncio.gather(*waiting)]
+
+    # In a thread of its own, because a browser of another test may leave a loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(asyncio.run, answers()).result()
+    assert found == [b"/one", b"/two", b"/two", b"/slow", b"/slow"]
+    assert answered == ["/one", "/two", "/slow"]
 
 
 def test_callers_that_hang_up_do_no_harm(client: httpx.Client) -> None:

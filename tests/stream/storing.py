@@ -70,7 +70,7 @@ class Twin:
         names = [row.id for row in self.rows.values()]
         assert store.judged_ids([*names, "unheard of", "\ud800"]) == set(names)
         for serial, row in self.rows.items():
-            assert (store.verdict_of(row.id), store.text_of(row.id)) == (row.verdict, self.expected_row(serial).text)
+            assert (store.verdict_of(row.id), store.find(row.id)) == (row.verdict, self.expected_row(serial))
         for origin in {row.origin for row in self.rows.values()} - {""}:
             assert store.judged_count(origin) == sum(row.origin == origin for row in self.rows.values())
         assert {key: store.state(key) for key in self.state} == self.state

@@ -120,6 +120,16 @@ def test_a_released_document_is_an_original_and_its_copies_are_stopped(
             assert (released, similarity > 0.85) == (["b", "ann", "near", "a"], True)
 
 
+def test_a_document_released_by_its_id_keeps_its_title(options: dict[str, Any]) -> None:
+    options |= {"classifier": make_classifier("title", bias=0.0), "against": "everything"}
+    with nd.Index(**options) as index:
+        first, second, third = (nd.Document(name, f"{FOX} {name}", NOON, title="A fox") for name in "abc")
+        assert index.add_many([first, second])[1].of == "a"
+        index.release("b")
+        index.forget("a")
+        assert index.add(third).of == "b"
+
+
 def test_release_needs_a_stopped_document_and_its_text() -> None:
     documents = [nd.Document("a", FOX), nd.Document("b", EDITED)]
     with nd.Index(against="everything", second_step="edit >= 0.5") as index:

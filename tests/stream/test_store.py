@@ -151,7 +151,9 @@ def test_space_of_forgotten_texts_is_reused(tmp_path: Path) -> None:
             sizes.append(store._connection.execute("PRAGMA page_count").fetchone()[0])
         assert sizes[-1] < sizes[4] * 1.15
         store.forget(3595)
-        assert (store.text_of("doc3594"), store.verdict_of("doc3594") is None) == (None, False)
+        expired = store.find("doc3594")
+        assert expired is not None
+        assert expired.text is None
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM held").fetchone() == (5,)
 

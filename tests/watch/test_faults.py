@@ -66,6 +66,27 @@ def test_a_full_disk_is_waited_for_and_loses_nothing(
     all_is_placed_once(room, names)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["one disk", "two disks"])
+def test_the_file_that_does_not_fit_is_named(elsewhere: bool, room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a write to a full disk names no file."""
+
+    def fail(number: int) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", lambda _: fail(errno.ENOSPC))
+    if elsewhere:
+        monkeypatch.setattr(os, "link", lambda *_, **__: fail(errno.EXDEV))
+        room.deliver("one.txt", text_of(1))
+    else:
+        room.deliver("one.txt", feed_of([("a", text_of(1)), ("b", text_of(2))]))
+    name = room.out / ("one.txt" if elsewhere else "one.txt.jsonl")
+    with pytest.raises(OutputError) as caught:
+        room.run_once()
+    assert says(caught.value, f"{name} cannot be written", "no space left", "nothing is lost")
+    assert names_in(room.out) == []
+    assert not [file for file in room.out.rglob("*") if file.is_file()]
+
+
 def test_a_missing_output_folder_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
     with room.watching() as running:
         room.deliver("one.txt", text_of(1))

@@ -93,6 +93,21 @@ def test_expired_texts_are_read_from_the_output_folders(room: Newsroom) -> None:
         assert StoredFlow(reader, placed(room, 10), "", 1000).texts(everything) == {}
 
 
+def test_a_released_item_of_a_feed_has_its_title_once(room: Newsroom) -> None:
+    """A line of the duplicates has the title and the text, which begins with the title or is nothing else."""
+    title, body = text_of(1, 20), text_of(2)
+    with_body = f"<item><title>{title}</title><description>{body}</description></item>"
+    without_body = f"<item><title>{body}</title></item>"
+    feed = f'<rss version="2.0"><channel>{2 * (with_body + without_body)}</channel></rss>'
+    room.deliver("feed.xml", feed)
+    with room.watcher() as watcher:
+        watcher.run()
+        assert watcher.index.store is not None
+        for number, text in ((3, f"{title}\n{body}"), (4, body)):
+            release(watcher.index, watcher.index.store, f"feed.xml#{number}", "ann")
+            assert watcher.index.text_of(f"feed.xml#{number}") == text
+
+
 def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("a.txt", text_of(1))
     room.deliver("b.txt", edited(text_of(1)))

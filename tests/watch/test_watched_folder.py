@@ -6,13 +6,16 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
 from sentences import says
 
-from neardup.watch.inbox import Inbox
-from neardup.watch.log import event_sentence
+from neardup.stream.store import StoreReader
+from neardup.watch import log
+from neardup.watch.inbox import Inbox, file_of
+from neardup.watch.log import Log, event_sentence
 
 
 def test_originals_pass_and_duplicates_stop(room: Newsroom) -> None:
@@ -179,9 +182,21 @@ def test_place_link_leaves_the_inbox_unchanged(room: Newsroom) -> None:
     assert names_in(room.duplicates) == ["again.txt"]
     assert names_in(room.quarantine) == ["bad.txt"]
     assert len(rows_of(room.store)) == 4
+    # A file without items has no verdict, and is known nevertheless.
+    assert len(room.events("quarantined")) == 1
     room.deliver("one.txt", text_of(5))
     room.run_once(place="link")
     assert list(room.verdicts())[-1] == "one.txt~2"
+
+
+def test_a_linked_file_leaves_nothing_behind_for_later_runs(room: Newsroom) -> None:
+    for number in range(3):
+        room.deliver(f"{number}.txt", text_of(number))
+        room.deliver(f"{number}.bad.txt", b"no\0text")
+        room.run_once(place="link")
+    with StoreReader(room.store) as reader:
+        chosen_names = json.loads(reader.state("watch: placing") or "")
+    assert [file_of(origin)[0] for origin in chosen_names] == ["2.txt", "2.bad.txt"]
 
 
 def test_a_judged_file_is_not_judged_again(room: Newsroom) -> None:
@@ -269,6 +284,16 @@ def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsro
     assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
     assert "windows-1252" in event_fields["note"]
     assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
+
+
+def test_a_trouble_is_repeated_at_doubling_intervals_up_to_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, reminders = 0.0, list[float]()
+    monkeypatch.setattr(log, "time", SimpleNamespace(monotonic=lambda: now))
+    events = Log(lambda event, fields: reminders.append(now))
+    for second in range(12_000):
+        now = float(second)
+        events.report_trouble("disk", "the disk is full")
+    assert reminders == [0, 30, 90, 210, 450, 930, 1890, 3810, 7410, 11010]
 
 
 def test_empty_feeds_are_done(room: Newsroom) -> None:

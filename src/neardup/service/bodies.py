@@ -19,8 +19,11 @@ Title = Annotated[
     str,
     Field(max_length=MAX_TITLE_LENGTH, description="The title of the document, for classifiers that compare titles."),
 ]
+#: Numbers; true and false are none.
+Number = Annotated[float, Field(strict=True)]
+WholeNumber = Annotated[int, Field(strict=True)]
 Timestamp = Annotated[
-    float | str | None,
+    Number | str | None,
     Field(
         description=f"The time of the document: {TIME_FORMS}; UTC unless it has an offset. "
         "Default: the time of arrival."
@@ -64,7 +67,7 @@ class QueryBody(DocumentText):
     """A text whose near-duplicates are searched."""
 
     k: Annotated[
-        int | None, Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity.")
+        WholeNumber | None, Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity.")
     ] = None
 
 
@@ -97,7 +100,7 @@ class IndexBody(_Body):
 
     recipe: Annotated[str | None, Field(description="A named recipe.")] = None
     choices: Annotated[
-        dict[str, str | float | int],
+        dict[str, str | Number | WholeNumber],
         Field(default_factory=dict, description="Changed fields of the recipe, such as threshold."),
     ]
     classifier: Annotated[

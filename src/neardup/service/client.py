@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from datetime import date, datetime
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -169,6 +169,8 @@ class Client:
         try:
             return self._request_index("GET", _path(name), evidence="true")
         except UnknownDocument:
+            # Raises an error if it is the index, or the service, that is not there.
+            self._request_index("GET", "")
             return None
 
     def __contains__(self, name: object) -> bool:
@@ -209,7 +211,9 @@ class Client:
                 break
             time.sleep(_wait_s(reply))
         if reply.is_success:
-            return reply.json() if reply.content else {}
+            # A web site may answer any address with a page.
+            with suppress(ValueError):
+                return reply.json() if reply.content else {}
         raise _error(reply)
 
 
@@ -233,10 +237,8 @@ def _path(name: str) -> str:
 
 
 def _body(document: Document) -> dict[str, Any]:
-    moment = document.timestamp
-    # Where a number or text may be said in several ways, the service reads it as this side has.
-    if isinstance(moment, (date, datetime)) and document.microseconds is not None:
-        moment = utc(document.microseconds).isoformat()
+    # As this side has read it; JSON has no dates and no numbers of NumPy.
+    moment = None if document.microseconds is None else utc(document.microseconds).isoformat()
     return {"text": document.text, "timestamp": moment, "title": document.title}
 
 

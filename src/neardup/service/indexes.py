@@ -17,7 +17,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
 from neardup.service.refusals import Problem
 from neardup.stream.document import Verdict
-from neardup.stream.index import Index, read_stored_recipe
+from neardup.stream.index import Index, read_stored_recipe, resolve_recipe
 from neardup.stream.store import StoreReader
 from neardup.stream.window_step import Record
 
@@ -42,16 +42,16 @@ class IndexOptions:
 
     def make_index(self, path: Path | None = None) -> Index:
         """Return an index with these options; it keeps texts if it has a path."""
+        recipe, classifier = resolve_recipe(self.recipe, self.classifier, self.choices)
         return Index(
-            self.recipe,
-            classifier=self.classifier,
+            None if classifier else recipe,
+            classifier=classifier,
             window=self.window,
             window_by=self.window_by,
             against=self.against,
             path=path,
             keep_texts=path is not None,
             sample=self.sample,
-            **self.choices,
         )
 
 
@@ -202,6 +202,13 @@ class Indexes:
         classifier = options.classifier
         if isinstance(classifier, str):
             options = replace(options, classifier=self._load_classifier(classifier))
+        recipe, _ = resolve_recipe(options.recipe, options.classifier, options.choices)
+        if recipe.needs_statistics:
+            raise Problem(
+                422,
+                f"Recipe {recipe.name!r} takes frequencies from a collection, which only the index 'main' can have; "
+                "take another recipe",
+            )
         with self._lock:
             if name in self._open:
                 self._check_options(self._open[name], options)

@@ -424,14 +424,23 @@ class Index:
             verdict = self.verdict_of(name)
             if verdict is None or not verdict.is_duplicate:
                 raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
-            text, title = (self.text_of(name), "") if isinstance(document, str) else (document.text, document.title)
-            if text is None and self.store is not None:
-                text, title = self.store.stopped_text(name) or (None, "")
+            text, title = self._kept_text(name) if isinstance(document, str) else (document.text, document.title)
             if text is None:
                 raise InputError(
                     f"the text of {name!r} is not kept; release it with its text: index.release(nd.Document(id, text))"
                 )
             return self._release(verdict, text, title, by)
+
+    def _kept_text(self, name: str) -> tuple[str | None, str]:
+        """Return the text and the title of a document, None if its text is not kept."""
+        serial = self._documents.serials.get(name)
+        if self.store is None:
+            record = None if serial is None else self._documents.record(serial)
+            return (None, "") if record is None else (record.text, record.title)
+        stored = None if serial is None else self.store.find(name)
+        if stored is not None:
+            return stored.text, stored.title
+        return self.store.stopped_text(name) or (None, "")
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
         serial, before, event_time = self._next_serial, self._matcher.snapshot(), self._matcher.clock.next_event_time()
@@ -469,13 +478,7 @@ class Index:
     def text_of(self, name: str) -> str | None:
         """Return the text of a document in the window, or None; only stores and second steps keep texts."""
         with self._write_lock:
-            serial = self._documents.serials.get(name)
-            if serial is None:
-                return None
-            if self.store is not None:
-                return self.store.text_of(name)
-            record = self._documents.record(serial)
-            return None if record is None else record.text
+            return self._kept_text(name)[0] if name in self._documents.serials else None
 
     @property
     def length(self) -> WindowLength:

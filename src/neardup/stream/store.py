@@ -657,11 +657,6 @@ class StoreReader:
         releaser = f" by {by}" if by else ""
         raise InputError(f"{name!r} was released already{releaser} at {released_at}, so there is nothing to release")
 
-    def text_of(self, name: str) -> str | None:
-        """Return the text of a document, None unless it is in the window."""
-        found = self.find(name)
-        return None if found is None else found.text
-
     def judged_count(self, origin: str) -> int:
         """Return the number of judged documents of an origin that is not empty."""
         # The second condition makes the index serve.

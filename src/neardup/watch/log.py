@@ -117,16 +117,16 @@ class Log:
             # A closed log or a full disk is no reason to stop.
             return
 
-    def report_trouble(self, about: str, message: str, **fields: Any) -> None:
+    def report_trouble(self, about: str, message: str) -> None:
         """Report a trouble at once, and while it lasts again after 30 s, then at doubling intervals up to an hour."""
         now, trouble = time.monotonic(), self._troubles.get(about)
         if trouble is None:
             self._troubles[about] = _Trouble(now, now + _FIRST_REMINDER_S)
-            self.write("trouble", message=message, **fields)
+            self.write("trouble", message=message)
         elif now >= trouble.next_reminder:
             trouble.delay = min(trouble.delay * 2, _LAST_REMINDER_S)
             trouble.next_reminder = now + trouble.delay
-            self.write("trouble", message=message, for_s=round(now - trouble.begin, 1), **fields)
+            self.write("trouble", message=message, for_s=round(now - trouble.begin, 1))
 
     def report_recovery(self, about: str, message: str) -> bool:
         """Report that a trouble is over; return whether there was one."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 
 from neardup.files import flush_folder
@@ -87,20 +87,30 @@ def copy(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
     """Copy a file with its times, flush it, and rename it once it is complete; otherwise as `move`."""
     descriptor = open_file(source)
     try:
-        with open(descriptor, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
-            shutil.copyfileobj(original, copied, 1 << 20)
-            copied.flush()
-            with suppress(OSError):
-                shutil.copystat(source, temporary_path, follow_symlinks=False)
-            os.fsync(copied.fileno())
-        if file_stamp(os.fstat(descriptor)) != stamp:
-            raise FileReplacedError
-        rename_new(temporary_path, target)
-    except BaseException:
-        remove_file(temporary_path)
-        raise
+        with _incomplete_file(temporary_path, target):
+            with open(descriptor, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
+                shutil.copyfileobj(original, copied, 1 << 20)
+                copied.flush()
+                with suppress(OSError):
+                    shutil.copystat(source, temporary_path, follow_symlinks=False)
+                os.fsync(copied.fileno())
+            if file_stamp(os.fstat(descriptor)) != stamp:
+                raise FileReplacedError
+            rename_new(temporary_path, target)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _incomplete_file(temporary_path: str, target: str) -> Iterator[None]:
+    """Remove the file after an error, which then names the target: that of a full disk names no file."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = target
+        remove_file(temporary_path)
+        raise
 
 
 def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool = False) -> None:
@@ -108,16 +118,13 @@ def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool =
 
     Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
-    try:
+    with _incomplete_file(temporary_path, target):
         with open(temporary_path, "wb") as file:
             file.write(content)
             file.flush()
             if flush:
                 os.fsync(file.fileno())
         rename_new(temporary_path, target)
-    except BaseException:
-        remove_file(temporary_path)
-        raise
 
 
 def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: bool) -> None:

@@ -75,7 +75,7 @@ class Placer:
         placed = [origin for origin in self.stored_verdicts if self._was_moved(origin)]
         self._store.mark_placed([row.serial for origin in placed for row in self.stored_verdicts.pop(origin)])
         # A half-placed file keeps its names, whichever batch continues it.
-        self._journal = {origin: names for origin, names in self._journal.items() if self._is_in_inbox(origin)}
+        self._journal = {origin: names for origin, names in self._journal.items() if self._is_unplaced(origin)}
 
     def _was_moved(self, origin: str) -> bool:
         """Return whether a file was moved before the store could note it."""
@@ -84,6 +84,13 @@ class Placer:
         if duty is None:
             return False
         return not self._is_in_inbox(origin) and os.path.lexists(self.output_folders[duty].path(names[duty]))
+
+    def _is_unplaced(self, origin: str) -> bool:
+        """Return whether a file of the inbox may still have to be placed; a linked one stays there afterwards."""
+        if not self._is_in_inbox(origin):
+            return False
+        is_handled = self._store.judged_count(origin) or self._store.state(LEFT_IN_INBOX + origin) is not None
+        return origin in self.stored_verdicts or not is_handled
 
     def _is_in_inbox(self, origin: str) -> bool:
         try:
@@ -317,8 +324,8 @@ class PlacedItems:
 
     def _item_of_line(self, line: bytes) -> Item | None:
         item, record = self._first_item("item.json", line), json.loads(line)
-        # The texts of items that were not JSON already begin with their titles.
-        if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
+        # The texts of items that were not JSON already begin with their titles, or are their titles.
+        if item is not None and "raw" in record and f"{item.text}\n".startswith(f"{item.title}\n{item.title}\n"):
             return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
         return item
 

@@ -233,13 +233,14 @@ def _facts(store: str, reader: StoreReader) -> dict[str, str]:
 
 
 def _notes(reported: int, arrived: int) -> list[str]:
-    notes = [
-        f"This page is about the latest {reported:,} items; {arrived:,} arrived since the store began. More of them "
-        "with --items.",
+    texts = (
         "The texts shown are those of items in the window, and of items that are still in their output folders; other "
-        "items are listed without their texts.",
-    ]
-    return notes[reported >= arrived :]
+        "items are listed without their texts."
+    )
+    if reported >= arrived:
+        return [texts]
+    extent = f"This page is about the latest {reported:,} items; {arrived:,} arrived since the store began."
+    return [f"{extent} More of them with --items.", texts]
 
 
 def _release_section(releases: Sequence[Release]) -> Html:
