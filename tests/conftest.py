@@ -48,8 +48,17 @@ _ON_SPARK = (
     "tests/promises/test_engines_on_spark.py",
     "tests/test_docs.py::test_console_examples_on_spark",
 )
+_IN_A_BROWSER = (
+    "tests/pages/test_pages_in_a_browser.py",
+    "tests/exploration/test_explore_page.py",
+    "tests/labelling/test_page.py",
+    "tests/service/test_service_page.py",
+    "tests/evaluation/test_audit.py",
+    "tests/evaluation/test_comparison.py",
+)
 _FIRST = (
     *_ON_SPARK,
+    *_IN_A_BROWSER,
     "tests/test_docs.py",
     "tests/promises/",
     "tests/pipeline/test_corpora.py",
@@ -74,7 +83,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep files whole and those of Spark together, because each process would start its own Java."""
+    """Keep files whole, and together those for which each process would start its own Java or browser."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -83,6 +92,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(_ON_SPARK):
                 return "tests/spark"
+            if nodeid.startswith(_IN_A_BROWSER):
+                return "tests/browser.py"
             return nodeid if nodeid.startswith(_APART) else str(super()._split_scope(nodeid))
 
     config.option.loadscopereorder = False
@@ -145,7 +156,12 @@ def spark() -> Iterator[SparkSession]:
     except RecipeError as error:
         pytest.skip(str(error))
     small = {"spark.default.parallelism": "1", "spark.sql.shuffle.partitions": "1"}
-    small |= sessions.SHORT_RUN_SETTINGS | {"spark.sql.adaptive.enabled": "false"}
+    # Verifying Spark's classes would take a fifth of Java's time.
+    unverified = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    small |= {name: f"{options} {unverified}" for name, options in sessions.SHORT_RUN_SETTINGS.items()}
+    small |= {"spark.sql.adaptive.enabled": "false"}
+    # Through these sockets the workers of tests/spark/python can connect early.
+    small |= {"spark.python.unix.domain.socket.enabled": "true"}
     # Java may read an archive of its classes, but not write one when it ends: that takes half a minute of a processor.
     archive = sessions._class_archive_option(java)
     paths = [str(Path(__file__).parent / "spark" / "python"), os.environ.get("PYTHONPATH", "")]

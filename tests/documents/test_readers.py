@@ -130,6 +130,20 @@ def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
     assert read_texts(tmp_path / "a.md", tmp_path / "b.txt") == ["ay", "bee"]
 
 
+def test_folders_that_match_a_pattern_beside_files_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    write_input(tmp_path, "a.jsonl", ROWS[:2])
+    write_input(tmp_path, "sub/b.jsonl", ROWS[2:4])
+    for pattern, texts, notes in (
+        ("*", TEXTS[:2], [f"{tmp_path}/*: read 1 file and left out 1 folder"]),
+        ("**", TEXTS[:4], []),
+        ("s*", TEXTS[2:4], []),
+    ):
+        with open_corpus([tmp_path / pattern]) as corpus:
+            assert texts_of(corpus) == texts
+            assert corpus.notes == notes
+
+
 def test_data_files_of_a_folder_are_read_before_text_files(tmp_path: Path) -> None:
     write_input(tmp_path, "x.jsonl", ROWS[:2])
     (tmp_path / "README.md").write_text("about")

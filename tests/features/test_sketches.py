@@ -105,6 +105,7 @@ def test_minhashes_can_be_updated_merged_and_compared() -> None:
         (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
         (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "scale them down"),
         (lambda: MinHash().update("abc"), InputError, "is one item"),
+        (lambda: SimHash.of(5), InputError, "is one item"),  # type: ignore[arg-type]
         *((lambda wrong=wrong: MinHash().update(wrong), InputError, "outside") for wrong in ([-1], [2**64])),
         (lambda: MinHash().update(np.array([1])), InputError, "holds no ids"),
     ],

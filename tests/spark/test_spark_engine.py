@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,7 @@ def test_the_search_for_kept_pairs_gives_the_answer_of_memory(
 
 
 def test_a_classifier_decides_as_in_memory_and_refuses_another_domain(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The documents are gone through twice for all candidates.
     monkeypatch.setattr(search, "_PAIRS_PER_PASS", 250)
@@ -118,9 +119,12 @@ def test_a_classifier_decides_as_in_memory_and_refuses_another_domain(
     assert summary["search"]["candidates"] > 250
     with pytest.raises(RecipeError) as local:
         neardup.dedup(table.sort_by("id"), **choices)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(RecipeError) as refused:
         neardup.spark.run(spark.createDataFrame(table), **choices)
     assert str(refused.value) == str(local.value)
+    # Nor does it leave its stages behind.
+    assert not list(tmp_path.iterdir())
 
 
 def test_rows_that_are_no_documents_are_rejected(spark: SparkSession) -> None:
@@ -184,6 +188,16 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, 
     assert local.summary["reference"]["dropped"] > 0
 
 
+def test_ids_of_a_reference_take_the_type_of_the_frame(spark: SparkSession) -> None:
+    numbers = spark.createDataFrame([(1, "a b c d")], "id bigint, text string")
+    texts = spark.createDataFrame([("x", "a b c d"), ("y", "e f g h")], "id string, text string")
+    with neardup.spark.run(texts, against=numbers) as found:
+        assert [tuple(row) for row in found.duplicates.select("dropped", "keeper").collect()] == [("x", "1")]
+    with pytest.raises(InputError) as refused:
+        neardup.spark.run(numbers, against=texts)
+    assert says(refused.value, "'id'", "whole numbers", "the reference are texts", "id_column")
+
+
 def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
     frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
@@ -223,18 +237,46 @@ def test_recipes_that_spark_cannot_search_for_are_refused(recipe: str, value: st
     assert says(caught.value, value, "searched on Spark")
 
 
-def test_missing_columns_are_refused(spark: SparkSession) -> None:
+def test_missing_and_ambiguous_columns_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("x", "y", 1)], "name string, text string, id bigint")
-    with pytest.raises(InputError) as caught:
-        neardup.spark.run(frame, order="day")
-    assert says(caught.value, "no column 'day'", "order")
-    with pytest.raises(InputError) as caught:
-        neardup.spark.run(frame.drop("id"))
-    assert says(caught.value, "no column", "id_column", "name, text")
+    refused: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
+        (frame, {"order": "day"}, ("no column 'day'", "order")),
+        (frame.drop("id"), {}, ("no column", "id_column", "name, text")),
+        (frame.withColumnsRenamed({"name": "ID"}), {"id_column": "id"}, ("several columns 'id'", "toDF")),
+    ]
+    for given, options, parts in refused:
+        with pytest.raises(InputError) as caught:
+            neardup.spark.run(given, **options)
+        assert says(caught.value, *parts)
 
 
-def test_a_frame_of_spark_connect_is_refused() -> None:
+def test_only_data_frames_of_a_session_here_are_compared(spark: SparkSession, tmp_path: Path) -> None:
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(InputError) as caught:
-        neardup.spark.run(remote)
-    assert says(caught.value, "Spark Connect", "builder.master", "neardup dedup")
+    frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
+    refused: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
+        (remote, {}, ("Spark Connect", "builder.master", "neardup dedup")),
+        (pa.table({"id": [1], "text": ["a b c"]}), {}, ("a pyarrow.lib.Table", "createDataFrame", "neardup.dedup")),
+        (frame, {"against": str(tmp_path)}, ("a str", "createDataFrame")),
+        (spark.readStream.schema("id bigint, text string").json(str(tmp_path)), {}, ("a stream", "spark.stream")),
+    ]
+    for given, options, parts in refused:
+        with pytest.raises(InputError) as caught:
+            neardup.spark.run(given, **options)
+        assert says(caught.value, *parts)
+
+
+def test_stages_are_where_paths_of_the_session_are(spark: SparkSession, tmp_path: Path) -> None:
+    """The default filesystem of a cluster is not this machine's: a view of a folder stands for it."""
+    hadoop: Any = spark.sparkContext
+    hadoop = hadoop._jsc.hadoopConfiguration()
+    before = hadoop.get("fs.defaultFS")
+    frame = spark.createDataFrame([(1, "a b c d"), (2, "a b c d")], "id bigint, text string")
+    hadoop.set("fs.viewfs.mounttable.here.link./stages", tmp_path.as_uri())
+    hadoop.set("fs.defaultFS", "viewfs://here/")
+    try:
+        for folder in ("/stages/run", None):
+            with neardup.spark.run(frame, checkpoint_dir=folder) as found:
+                assert found.summary["dropped"] == 1
+    finally:
+        hadoop.set("fs.defaultFS", before)
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {"documents", "features", "pairs"}

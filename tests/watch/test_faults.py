@@ -157,6 +157,25 @@ def test_a_file_that_may_not_be_touched_stops_no_other(
     all_is_placed_once(room, ["free.txt", "locked.txt"])
 
 
+def test_a_folder_that_may_not_be_written_to_is_a_fault_of_all_files(
+    room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = os.access
+
+    def refuse(_source: str, _stamp: Any, target: str, _temporary_path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", target)
+
+    room.deliver("one.txt", text_of(1))
+    with monkeypatch.context() as closed:
+        closed.setattr(outputs, "move", refuse)
+        closed.setattr(os, "access", lambda path, mode: access(path, mode) and Path(path) != room.out)
+        with pytest.raises(OutputError) as caught:
+            room.run_once()
+    assert says(caught.value, f"{room.out / 'one.txt'} cannot be written", "permission denied", "start again")
+    room.run_once()
+    all_is_placed_once(room, ["one.txt"])
+
+
 def test_an_inbox_has_one_moving_watcher(room: Newsroom) -> None:
     inbox = str(room.inbox)
     with inbox_lock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):

@@ -15,7 +15,7 @@ from sentences import says
 from neardup.stream.store import StoreReader
 from neardup.watch import log
 from neardup.watch.inbox import Inbox, file_of
-from neardup.watch.log import Log, event_sentence
+from neardup.watch.log import Counters, Log, event_sentence
 
 
 def test_originals_pass_and_duplicates_stop(room: Newsroom) -> None:
@@ -268,6 +268,14 @@ def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:
     assert list(room.verdicts()) == ["mark.txt", "a", "b"]
 
 
+def test_an_old_incomplete_file_is_not_waited_for(room: Newsroom) -> None:
+    room.deliver("cut.jsonl", lines_of([{"id": "a", "text": text_of(1)}, {"id": "b", "text": text_of(2)}])[:-20])
+    with room.watching(patience=600.0):
+        room.wait_until(lambda: (room.done / "cut.jsonl").exists())
+    assert list(room.verdicts()) == ["a"]
+    assert names_in(room.quarantine) == ["cut.jsonl"]
+
+
 def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsroom) -> None:
     now = time.time()
     with room.watching(patience=1.0, settle=0.05):
@@ -294,6 +302,13 @@ def test_a_trouble_is_repeated_at_doubling_intervals_up_to_an_hour(monkeypatch: 
         now = float(second)
         events.report_trouble("disk", "the disk is full")
     assert reminders == [0, 30, 90, 210, 450, 930, 1890, 3810, 7410, 11010]
+
+
+def test_many_kinds_of_rejections_are_counted_together() -> None:
+    counters = Counters(10.0)
+    counters.count_rejected(f"line {number}: {'x' * (number // 2)}" for number in range(500))
+    assert counters.quarantined == counters.reasons.total() == 500
+    assert (len(counters.reasons), counters.reasons["line N: x"], counters.reasons["other reasons"]) == (201, 2, 100)
 
 
 def test_empty_feeds_are_done(room: Newsroom) -> None:

@@ -66,7 +66,8 @@ def open_sources(files: list[InputFile], spool: str) -> list[Source]:
     """Open all files, or raise InputError; consecutive text files become one source."""
     sources: list[Source] = []
     texts: list[InputFile] = []
-    for file, form in zip(_distinguish_folders(files), map(_format_of, files), strict=True):
+    for file in _distinguish_folders(files):
+        form = _format_of(file)
         if form.kind == "text":
             texts.append(file)
             continue
@@ -601,7 +602,7 @@ def _names_of(inputs: Any) -> list[str]:
     for name in names:
         if not isinstance(name, str | os.PathLike):
             raise InputError(f"{quoted(name)} is no name of a file: give a str or a path, or a list of them")
-    return list(map(os.fspath, names))
+    return [os.fspath(name) for name in names]
 
 
 def _read_options(

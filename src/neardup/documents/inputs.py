@@ -194,7 +194,7 @@ def discover(names: Iterable[str], notes: list[str], spool: str) -> list[InputFi
                 filesystem, path = arrow_fs.FileSystem.from_uri(name)
             files.extend(_files_at(filesystem, path, name, notes, spool))
         else:
-            for path in _expand_glob(name):
+            for path in _expand_glob(name, notes):
                 files.extend(_files_at(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes, spool))
     if not files:
         raise InputError("no input was given: name a file, a folder, a glob, a URI, or - for standard input")
@@ -223,7 +223,7 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
     return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns, is_pipe=True)
 
 
-def _expand_glob(name: str) -> list[str]:
+def _expand_glob(name: str, notes: list[str]) -> list[str]:
     if os.path.lexists(name) or not glob.has_magic(name):
         return [name]
     with input_errors(name):
@@ -231,7 +231,17 @@ def _expand_glob(name: str) -> list[str]:
     if not matches:
         raise InputError(f"{name} matches no file: quote the pattern, and check the folder it starts from")
     files = [match for match in matches if not os.path.isdir(match)]
+    if files and len(files) < len(matches) and "**" not in name:
+        notes.append(_left_out(name, len(files), "file", len(matches) - len(files), "folder"))
     return files or matches
+
+
+def _left_out(name: str, read: int, noun: str, others: int, other_noun: str) -> str:
+    """Return the note that some files of an input were read and others were not."""
+    return (
+        f"{name}: read {read} {noun}{'s' if read > 1 else ''} and left out {others} {other_noun}"
+        f"{'s' if others > 1 else ''}"
+    )
 
 
 def _files_at(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[InputFile]:
@@ -285,9 +295,6 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
             "or texts (.txt, .md, .html, no suffix)"
         )
     if len(chosen) < len(files):
-        kind = "data" if data else "text"
-        noun = "file" if len(chosen) == 1 else "files"
-        left_out = len(files) - len(chosen)
-        others = "1 other" if left_out == 1 else f"{left_out} others"
-        notes.append(f"{name}: read {len(chosen)} {kind} {noun} and left out {others}")
+        noun = "data file" if data else "text file"
+        notes.append(_left_out(name, len(chosen), noun, len(files) - len(chosen), "other"))
     return [replace(file, folder=path) for file in chosen]

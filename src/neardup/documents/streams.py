@@ -98,10 +98,7 @@ class Stream:
 
     def position(self) -> int:
         """Return how many bytes of the file on disk have been read."""
-        try:
-            return int(self._raw.tell())
-        except (OSError, ValueError, pa.ArrowException):
-            return 0
+        return int(self._raw.tell())
 
     def close(self) -> None:
         """Close the file."""

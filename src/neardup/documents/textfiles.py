@@ -46,7 +46,8 @@ class TextFiles:
         files = [self.files[row] for row in np.flatnonzero(keep).tolist()]
         for part in _parts(files):
             texts = [_in_utf8(file, content_of(file)[0]).decode(errors="replace") for file in part]
-            yield fit_table(pa.table([list(map(id_of, part)), texts], schema=_SCHEMA), schema, self.file.name)
+            ids = [id_of(file) for file in part]
+            yield fit_table(pa.table([ids, texts], schema=_SCHEMA), schema, self.file.name)
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept files one by one, their bytes unchanged."""

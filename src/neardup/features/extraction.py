@@ -253,7 +253,7 @@ class Extractor:
             texts = [b" ".join(filter(None, bytes(text).split(b" "))) for text in texts]
         found = b"".join([digest_of(text).digest()[:16] for text in texts])
         digests = np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
-        block.sizes[:] = list(map(bool, map(len, texts)))
+        block.sizes[:] = [len(text) > 0 for text in texts]
         digests[block.sizes == 0] = 0
         nonempty = block.sizes > 0
         block.set_digests[:] = digests

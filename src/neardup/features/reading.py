@@ -158,8 +158,8 @@ class StatisticsBuilder:
             self._merge()
 
     def _merge(self) -> None:
-        none = np.empty(0, np.uint64), np.empty(0, np.int64)
-        features, df = map(np.concatenate, zip(none, *self._pending, strict=True))
+        features = np.concatenate([np.empty(0, np.uint64), *(features for features, _ in self._pending)])
+        df = np.concatenate([np.empty(0, np.int64), *(df for _, df in self._pending)])
         distinct, index = np.unique(features, return_inverse=True)
         total = np.bincount(index, weights=df, minlength=len(distinct)).astype(np.int64)
         self._pending = [(distinct, total)]

@@ -237,7 +237,8 @@ class RecomputedFeatures:
             self._add_to_parts()
 
     def _add_to_parts(self) -> None:
-        features, sizes = map(np.concatenate, zip(*self._pending, strict=True))
+        features = np.concatenate([features for features, _ in self._pending])
+        sizes = np.concatenate([sizes for _, sizes in self._pending])
         self._pending = []
         lengths, slots = np.zeros((len(self._parts), len(sizes)), np.uint32), np.empty(len(features), np.uint32)
         slots_by_part(features, sizes, self._slot_shift, self._part_bits, lengths, slots)

@@ -48,7 +48,7 @@ def item_id(item: str | bytes | int) -> int:
 
 def _item_ids(items: Items) -> Words:
     """Return the ids of items: uint64[m]."""
-    if isinstance(items, str | bytes):
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise InputError(f"{items!r} is one item, not a collection; give [{items!r}], or use insert")
     if isinstance(items, np.ndarray):
         if items.dtype != np.uint64 or items.ndim != 1:

@@ -167,35 +167,40 @@ def frame_source(
     Raises
     ------
     InputError
-        If ids are integers in the data frame and strings in the index.
+        If ids are integers in the data frame and strings in the reference.
     """
     from neardup.index.index import DiskIndex
 
     if reference is None:
         return DocumentSource(documents.frame, dict(documents.frame.dtypes), documents.order, False).write(stages)
+    types = dict(documents.frame.dtypes)
     if isinstance(reference, DiskIndex):
-        id_type = _common_id_type(documents, reference)
+        _check_reference_ids(documents, types["id"], reference.manifest.ids, reference.path)
         addition, _ = _index_documents(documents.frame, reference, corpus, stages)
-        addition = addition.withColumn("id", addition["id"].cast(id_type))
+        if types["id"] not in _TEXT_TYPES:
+            addition = addition.withColumn("id", addition["id"].cast("bigint"))
     else:
         addition = documents.open_like(reference).frame
+        _check_reference_ids(documents, types["id"], dict(addition.dtypes)["id"], "the reference")
         addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
         corpus.set_reference(Corpus([], ReadOptions(documents.text_columns[0], documents.id_column), 0))
+    # Spark itself would turn texts beside numbers into numbers.
+    texts = [name for name in addition.columns if types[name] in _TEXT_TYPES]
+    addition = addition.withColumns({name: addition[name].cast(types[name]) for name in texts})
     frame = documents.frame.unionByName(addition, allowMissingColumns=True)
     return DocumentSource(frame, dict(frame.dtypes), documents.order, True).write(stages)
 
 
-def _common_id_type(documents: FrameDocuments, index: DiskIndex) -> str:
-    """Return the type that the ids of an index take beside those of a data frame."""
-    kind = str(dict(documents.frame.dtypes)["id"])
-    if kind in ("string", "binary"):
-        return kind
-    if index.manifest.ids == "string":
+#: Spark's names of the types of texts.
+_TEXT_TYPES = ("string", "binary")
+
+
+def _check_reference_ids(documents: FrameDocuments, id_type: str, reference_type: str, reference: str) -> None:
+    if id_type not in _TEXT_TYPES and reference_type in _TEXT_TYPES:
         raise InputError(
             f"the ids of the data frame, in column {documents.id_column!r}, are whole numbers, and those of "
-            f"{index.path} are texts: give the data frame a column of ids as texts, and name it with id_column"
+            f"{reference} are texts: give the data frame a column of ids as texts, and name it with id_column"
         )
-    return "bigint"
 
 
 #: Documents of an index that a worker reads at a time.
@@ -281,6 +286,29 @@ def _arrow_type(spark_type: Any) -> pa.DataType:
     return pa.struct([]) if pa.types.is_nested(kind) else kind
 
 
+def check_frame(value: Any) -> None:
+    """Check that a value is a data frame of Spark, of a session that has a JVM.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    if type(value).__module__.startswith("pyspark.sql.connect"):
+        raise InputError(
+            "the data frame is of a session of Spark Connect, which has no JVM for the engine: give one of a session "
+            "that SparkSession.builder.master(...) made, or the files themselves to the command neardup dedup"
+        )
+    if not isinstance(value, DataFrame):
+        kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+        raise InputError(
+            f"a {kind} is no data frame of Spark: make one with spark.createDataFrame or spark.read, or call "
+            "neardup.dedup without Spark"
+        )
+
+
 def frame_documents(
     source: DataFrame,
     recipe: Recipe,
@@ -314,11 +342,6 @@ def frame_documents(
     """
     from pyspark.sql import functions as F
 
-    if type(source).__module__.startswith("pyspark.sql.connect"):
-        raise InputError(
-            "the data frame is of a session of Spark Connect, which has no JVM for the engine: give one of a session "
-            "that SparkSession.builder.master(...) made, or the files themselves to the command neardup dedup"
-        )
     columns = FrameColumns(source)
     chosen = choose_columns([columns], text_column, id_column, order_column(recipe, time_column), None)
     if not chosen.id:
@@ -364,8 +387,22 @@ def classifier_columns(classifier: Classifier, names: Sequence[str]) -> dict[str
 
 
 def frame_column(frame: DataFrame, name: str) -> Any:
-    """Return a column by its name, which may contain dots."""
-    return frame["`" + name.replace("`", "``") + "`"]
+    """Return a column by its name, which may contain dots.
+
+    Raises
+    ------
+    InputError
+        If several columns have this name.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame["`" + name.replace("`", "``") + "`"]
+    except AnalysisException:
+        raise InputError(
+            f"the data frame has several columns {name!r}, if the case of letters is ignored, as Spark does: give its "
+            "columns different names with toDF"
+        ) from None
 
 
 def frame_text(frame: DataFrame, names: Sequence[str]) -> Any:

@@ -66,10 +66,6 @@ class Engine:
     def check(self, recipe: Recipe) -> None:
         """Check, before anything is read or started, that a recipe can run here."""
         check_recipe(recipe)
-        self.check_place()
-
-    def check_place(self) -> None:
-        """Check that any recipe could run here."""
         if self.resume and self.checkpoint_dir is None:
             raise RecipeError("--resume goes on from stages: name their folder with --checkpoint-dir DIR")
         if self.checkpoint_dir is None and not is_local(self.master):

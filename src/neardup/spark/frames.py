@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup.classifier import recipe_and_classifier
 from neardup.documents import Corpus
 from neardup.documents.records import ReadOptions
-from neardup.errors import RecipeError
+from neardup.errors import InputError, RecipeError
 from neardup.index.index import DiskIndex
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe
@@ -23,6 +23,7 @@ from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.spark.cluster import is_local
 from neardup.spark.documents import (
     FrameDocuments,
+    check_frame,
     classifier_columns,
     frame_column,
     frame_documents,
@@ -132,6 +133,11 @@ def run(
     check_recipe(resolved, learned)
     if index is not None:
         index.check_recipe(resolved)
+    check_frame(frame)
+    if against is not None and index is None:
+        check_frame(against)
+    if frame.isStreaming:
+        raise InputError("the data frame is a stream: give it to neardup.spark.stream, or read it with spark.read")
     more_columns = {} if learned is None else classifier_columns(learned, frame.columns)
     names: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = frame_documents(frame, resolved, **names, order=order, more_columns=more_columns)
@@ -155,9 +161,13 @@ def run(
     # A data frame has no files; the corpus counts what is rejected.
     corpus = Corpus([], ReadOptions(documents.text_columns[0], documents.id_column, documents.keep_column), 0)
     options: dict[str, Any] = {"classifier": learned, "pairs_per_document": pairs_per_document}
-    with spark_errors():
-        source = frame_source(documents, against, corpus, stages)
-        found = find_duplicates(corpus, source, resolved, stages=stages, **options)
+    try:
+        with spark_errors():
+            source = frame_source(documents, against, corpus, stages)
+            found = find_duplicates(corpus, source, resolved, stages=stages, **options)
+    except BaseException:
+        stages.close()
+        raise
     return SparkResult(documents, *found, stages)
 
 

@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.vector import NO_TIME, Records
-from neardup.documents.records import value_texts
+from neardup.classifier.vector import read_records
+from neardup.features.reading import compared_texts, ignore_progress
 from neardup.recipe import Recipe
 from neardup.search.second_step import PairJudge, StepVerdicts, judge_by_classifier, judge_by_measure
 from neardup.spark.documents import DocumentSource
 from neardup.spark.features import Broadcast
 from neardup.spark.search import PairPlacement, compare_pairs
-from neardup.text.html import content_of
-from neardup.times import times_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,33 +94,19 @@ def judge_texts(
     documents, pairs = documents.sort_by("row"), pairs.sort_by("pair")
     rows = documents["row"].to_numpy()
     left, right = (np.searchsorted(rows, pairs[side].to_numpy()) for side in ("left", "right"))
-    records = _records(documents, recipe.content)
+    values = [text if isinstance(text, str) else text.decode() for text in documents["text"].to_pylist()]
+    texts = compared_texts(values, recipe, 1)
     outside = None
+    progress = partial(ignore_progress, "judged")
     if learned is not None:
+        records = read_records(documents, texts, learned.vector, title_column="title", time_column="time")
         passed, vectors, counts, outside = judge_by_classifier(
-            learned, records, left, right, threads=1, encoder=None, progress=_ignore_progress
+            learned, records, left, right, threads=1, encoder=None, progress=progress
         )
     else:
-        passed, counts = judge_by_measure(step, records.texts, left, right, 1, None, _ignore_progress)
+        passed, counts = judge_by_measure(step, texts, left, right, 1, None, progress)
         vectors = np.empty((len(counts), 0))
     judged: dict[str, Any] = {"pair": [*pairs["pair"].to_numpy()[passed], -1]}
     judged |= {name: [*counts[:, i], 0] for i, name in enumerate("oab")}
     judged["o"][-1] = outside
     return pa.table(judged | {"vector": pa.array([*(row.tobytes() for row in vectors), b""], pa.binary())})
-
-
-def _records(documents: pa.Table, content: str) -> Records:
-    values = documents["text"].to_pylist()
-    texts = [content_of(value if isinstance(value, str) else value.decode(), content) for value in values]
-    titles: list[str | None] = [None] * len(texts)
-    if "title" in documents.column_names:
-        titles = [title or None for title in value_texts(documents["title"].combine_chunks())]
-    times = np.full(len(texts), NO_TIME, np.int64)
-    if "time" in documents.column_names:
-        found, readable = times_of(documents["time"].combine_chunks())
-        times = np.where(readable, found, NO_TIME)
-    return Records(texts, titles, times)
-
-
-def _ignore_progress(done: int, total: int) -> None:
-    return None

@@ -68,6 +68,8 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Some plans would shorten traces and others not, and each kind would start Python workers of its own.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+    # On a busy machine Java and Python may take longer than Spark's 15 seconds to answer each other.
+    "spark.python.authenticate.socketTimeout": "120s",
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }

@@ -91,7 +91,13 @@ _COMPLETE = "_SUCCESS"
 
 
 class StageFolder:
-    """A folder of stages, at a path or URI on any filesystem of Hadoop; created if missing."""
+    """A folder of stages, at a path or URI on any filesystem of Hadoop; created if missing.
+
+    Attributes
+    ----------
+    uri : str
+        The folder with its filesystem, which for a path is the session's default one.
+    """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
@@ -102,6 +108,7 @@ class StageFolder:
         self._path = self._new_path(path)
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
         self._files.mkdirs(self._path)
+        self.uri = str(self._files.makeQualified(self._path).toString())
 
     def _at(self, *names: str) -> Any:
         return reduce(self._new_path, names, self._path)
@@ -110,9 +117,9 @@ class StageFolder:
         path = self._at(*names)
         return list(self._files.listStatus(path)) if self._files.exists(path) else []
 
-    def names(self) -> list[str]:
-        """Return the names of all stages, complete or not."""
-        return sorted(entry.getPath().getName() for entry in self._listed() if entry.isDirectory())
+    def has_stages(self) -> bool:
+        """Return whether there are any stages, complete or not."""
+        return any(entry.isDirectory() for entry in self._listed())
 
     def is_empty(self) -> bool:
         """Return whether the folder is empty."""
@@ -200,7 +207,7 @@ class Stages:
     ) -> None:
         self._spark, self._resume, self._progress = spark, resume, progress
         self._temporary = tempfile.mkdtemp(prefix="neardup-stages-") if folder is None else None
-        self.folder = str(folder or self._temporary)
+        self.folder = str(folder or f"file://{self._temporary}")
         self.report: list[dict[str, Any]] = []
         self._manifest: dict[str, Any] = {"fingerprint": fingerprint}
         with spark_errors():
@@ -236,7 +243,7 @@ class Stages:
                 f"{self.folder} holds the stages of another recipe, input or version ({written}, and this run is "
                 f"{fingerprint}): name another folder, or remove it"
             )
-        if self._folder.names() and not self._resume:
+        if self._folder.has_stages() and not self._resume:
             way = option("go on from them with --resume", "give a key from the first run on")
             raise OutputError(f"{self.folder} holds stages of this very run: {way}, or remove it")
         return manifest
@@ -255,7 +262,7 @@ class Stages:
 
     def run(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """Return the frame of ``make``, read back from the stage's folder; a complete stage is not computed again."""
-        path, began = f"{self.folder}/{name}", time.perf_counter()
+        path, began = f"{self._folder.uri}/{name}", time.perf_counter()
         with spark_errors():
             if self._resume and self._folder.is_complete(name):
                 self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
@@ -272,11 +279,12 @@ class Stages:
 
     def table(self, name: str, columns: list[str]) -> pa.Table:
         """Return some columns of a stage; its rows have no order."""
-        if "://" not in self.folder or self.folder.startswith("file://"):
+        path = f"{self._folder.uri}/{name}"
+        if path.startswith("file:"):
             # Several times as fast as through the JVM.
-            return read_table(f"{self.folder.removeprefix('file://')}/{name}", columns=columns)
+            return read_table(path.removeprefix("file:"), columns=columns)
         with spark_errors():
-            return self._spark.read.parquet(f"{self.folder}/{name}").select(*columns).toArrow()
+            return self._spark.read.parquet(path).select(*columns).toArrow()
 
     def close(self) -> None:
         """Remove a temporary folder; after that, no frame of these stages can be read."""

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
-from neardup.classifier.vector import TITLE_NAMES, find_measure_column
+from neardup.classifier.vector import TITLE_NAMES, find_measure_column, find_usual_column
 from neardup.documents.records import Reason, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
@@ -32,7 +32,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
-from neardup.spark.documents import frame_column, frame_documents, frame_text
+from neardup.spark.documents import check_frame, frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
 from neardup.stream.document import Verdict
@@ -127,6 +127,7 @@ def stream(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     require_packages("streams on Spark need, here and on all workers,", _PACKAGES)
+    check_frame(frame)
     if not frame.isStreaming:
         raise InputError(
             "the data frame is no stream: read it with spark.readStream, or give it to neardup.spark.dedup"
@@ -178,8 +179,7 @@ def _time_column(frame: DataFrame, named: str | None, length: WindowLength) -> s
     """Return the column of times; empty if documents have the time of their micro-batch."""
     if named == "":
         return ""
-    lowered = {name.lower(): name for name in reversed(frame.columns)}
-    column = named or next((lowered[name] for name in TIME_NAMES if name in lowered), "")
+    column = named or find_usual_column(frame.columns, TIME_NAMES)
     if not column:
         if length.unit in ("documents", "endless"):
             return ""

@@ -36,7 +36,7 @@ def stop_words(languages: str) -> frozenset[str]:
     words of languages written without spaces are mostly single characters. Raises ``RecipeError`` for a code that is
     not in ``languages()``.
     """
-    return frozenset().union(*map(_language_stop_words, _parse_codes(languages)))
+    return frozenset().union(*(_language_stop_words(code) for code in _parse_codes(languages)))
 
 
 @cache
@@ -45,7 +45,9 @@ def antecedents(languages: str) -> frozenset[str]:
 
     These are ``ANTECEDENTS`` for English and all stop words for other languages.
     """
-    return frozenset().union(*(ANTECEDENTS if c == "en" else _language_stop_words(c) for c in _parse_codes(languages)))
+    return frozenset().union(
+        *(ANTECEDENTS if code == "en" else _language_stop_words(code) for code in _parse_codes(languages))
+    )
 
 
 def _parse_codes(text: str) -> list[str]:
