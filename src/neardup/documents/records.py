@@ -144,6 +144,8 @@ def map_type(kind: pa.DataType, replace: Callable[[pa.DataType], pa.DataType]) -
 
 def plain_values(column: Any) -> list[Any]:
     """Return the values of a column as those of Python; times that Python cannot hold become text."""
+    if pa.types.is_dictionary(column.type):
+        column = one_array(column).dictionary_decode()
     kind = map_type(column.type, _in_microseconds)
     try:
         return (column if kind == column.type else column.cast(kind)).to_pylist()  # type: ignore[no-any-return]
