@@ -18,6 +18,7 @@ def main() -> None:
     """Run the command line."""
     # SIGTERM unwinds the stack like Ctrl-C, so that no temporary file stays behind.
     signal.signal(signal.SIGTERM, _exit_on_signal)
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may have characters that the encoding of the terminal lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -33,6 +34,17 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("neardup: interrupted; nothing was written\n")
         sys.exit(130)
+
+
+def _replace_closed_streams() -> None:
+    """Open the standard streams that the caller has closed.
+
+    Messages are then discarded. Writing to stdout fails, because what it should hold would be lost.
+    """
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 #: With a memory limit of this size or more, freed memory may stay with the process for a while.

@@ -130,11 +130,7 @@ def test_other_files_and_formats_are_refused() -> None:
         assert says(message, "not a classifier file", "that neardup train wrote")
         assert "truncated" not in message
     later = rewritten(file_content(), lambda manifest, entries: manifest.update(format=9))
-    former = rewritten(
-        file_content(), lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED
-    )
-    for data, number in ((later, 9), (former, 1)):
-        assert says(refused(data), f"format {number}", "reads 3", "train it again")
+    assert says(refused(later), "format 9", "reads 3", "train it again")
 
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {

@@ -94,6 +94,13 @@ def test_pairs_equal_a_plain_comparison_of_all(
 CORPUS = [str(row["text"]) for row in texts(140, seed=11).rows]
 
 
+def test_the_borderline_of_a_classifier_is_its_least_probable_pairs() -> None:
+    result = nd.dedup(list(dict.fromkeys(CORPUS)), classifier=make_classifier(WEIGHED, "rbf"))
+    least_probable = sorted((probability, *pair) for pair, probability in found_by(result).items())
+    assert len({probability for probability, *_ in least_probable[:5]}) == 5
+    assert [(pair.similarity, pair.left, pair.right) for pair in result.borderline(5)] == least_probable[:5]
+
+
 @pytest.mark.parametrize("vector", [WEIGHED, DATED])
 def test_threads_and_batches_change_no_result(vector: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = texts(90, seed=12).table

@@ -78,6 +78,22 @@ def test_a_full_stdout_is_one_sentence(corpus: Path, warm: None) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_help_on_a_full_stdout_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        code, _, err = wait_for_end(start_process("--help", stdout=full))
+    assert code == 2
+    assert says(err.strip(), "standard output", "No space left on device")
+
+
+@pytest.mark.parametrize("line", ["recipe list", "--help"])
+def test_a_closed_stdout_is_one_sentence(line: str) -> None:
+    words = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "neardup", *line.split()]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert says(done.stderr.strip(), "standard output", "closed", "to a file")
+
+
 def test_an_interruption_while_reading_leaves_nothing(out: Path) -> None:
     fifo = out.parent / "slow.jsonl"
     os.mkfifo(fifo)

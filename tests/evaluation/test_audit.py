@@ -176,6 +176,15 @@ def test_a_classifier_is_audited_among_the_candidates_of_its_rule(cut: float, st
             assert point.returned == sum(probability >= point.score for probability in candidates.values())
 
 
+@pytest.mark.parametrize("candidate_rule", [None, WIDE])
+def test_an_audit_needs_no_keep_order(candidate_rule: str | None) -> None:
+    # The documents have no times.
+    newest = draw(recipe=SETS.changed(keep="newest"), candidate_rule=candidate_rule)
+    first = draw(candidate_rule=candidate_rule)
+    assert ids(newest) == ids(first)
+    assert np.array_equal(newest.population.returned, first.population.returned)
+
+
 def test_returned_pairs_below_another_candidate_rule_are_candidates() -> None:
     recipe = SETS.changed(threshold=0.1)
     sample = draw(recipe=recipe, candidate_rule="jaccard(words:2) >= 0.9")

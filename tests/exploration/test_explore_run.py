@@ -14,6 +14,7 @@ from sentences import says
 
 import neardup as nd
 from neardup.documents import open_corpus
+from neardup.errors import RecipeError
 
 VOCABULARY = [
     f"{first}{last}" for first in ("ka", "lo", "mi", "nu", "ro") for last in ("ban", "dor", "fel", "gim", "tus")
@@ -51,6 +52,14 @@ def test_an_exploration_composes_what_dedup_finds(monkeypatch: pytest.MonkeyPatc
     assert (found.curve.complete, found.advice.whole) == (False, False)
     assert any(says(note, "100 pairs", "raise lowest") for note in found.notes)
     assert {one.origin for one in found.examples} == {"sample"}
+
+
+def test_a_chart_of_an_unknown_view_is_refused() -> None:
+    found = nd.explore(made(1), lengths=(1, 2), curve=False)
+    assert len(found.plot_similarity(["words:2"]).to_dict()["datasets"]["steps"]) == 21
+    with pytest.raises(RecipeError) as refused:
+        found.plot_similarity(["words:2", "words:5"])
+    assert says(refused.value, "view 'words:5' is unknown; choose from words:1, words:2")
 
 
 def test_the_weighted_view_equals_the_join() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import wait
@@ -18,6 +19,7 @@ from labelling_room import PAIRS, Room
 from paths import SAMPLE
 
 from neardup.classifier.classifier import parse_candidate_rule
+from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
@@ -221,6 +223,26 @@ def test_figures_are_evaluated_in_the_background(labelling: Labelling) -> None:
     assert [fact.name for fact in facts] == ["model F1", "best threshold F1"]
     assert 0 < float(facts[0].value[:4]) <= 1
     assert "jaccard" in facts[1].meaning or "containment" in facts[1].meaning
+
+
+def test_closing_does_not_wait_for_the_vectors_of_all_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closing_began, measured = threading.Event(), []
+
+    class Executor(queue_module.ThreadPoolExecutor):
+        def shutdown(self, *args: Any, **options: Any) -> None:
+            closing_began.set()
+            super().shutdown(*args, **options)
+
+    def measure(self: Measurer, prepared: Any, left: Any, right: Any) -> Any:
+        measured.append(len(left))
+        closing_began.wait()
+        return np.zeros((len(left), 1))
+
+    monkeypatch.setattr(queue_module, "ThreadPoolExecutor", Executor)
+    monkeypatch.setattr(queue_module, "_BATCH_PAIRS", 5)
+    monkeypatch.setattr(Measurer, "measure", measure)
+    Labelling(tmp_path / "labels.db", vector="jaccard(words:1)").close()
+    assert measured in ([], [5])
 
 
 def facts_on(labelling: Labelling, same: int, different: int) -> list[Fact]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from labelling_room import PAIRS, Browser, Room
+from sentences import says
 
 from neardup.errors import NeardupError, OutputError
 from neardup.labelling.app import MAX_BODY, POLICY
@@ -203,6 +204,7 @@ def test_two_labellers_have_their_own_answers_and_their_agreement(browser: Brows
     assert state["labeller"] == "bob"
     facts = ["with anna κ 0.00 (2 shared)", "with eve 100% (1 shared)"]
     assert [fact["name"] + " " + fact["value"] for fact in state["facts"]] == facts
+    assert says(state["facts"][1]["meaning"], "You and eve both judged 1 pair; you agree on 100%.")
     assert room.store.labels["b1", "b2"] == {"anna": "different", "bob": "same"}
     assert ask(browser, "/api/undo")["before"] == {"undone": "unsure"}
     assert len(room.store.labels["c1", "c2"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from fractions import Fraction
+from pathlib import Path
 
 import naive_features
 import numpy as np
@@ -68,6 +69,14 @@ def test_a_lexicon_without_words_is_refused() -> None:
     with pytest.raises(RecipeError) as refused:
         nd.dedup(["fox ran off", "owl sat down"], recipe="imatch")
     assert says(refused.value, "clip 'idf:0.2:0.8'", "none of the 6", "2 documents", "widen its bounds")
+
+
+def test_a_classifier_is_no_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "c.neardup"
+    path.write_bytes(b"PK\x03\x04\xf0\x9f")
+    with pytest.raises(RecipeError) as refused:
+        load_recipe(path)
+    assert says(refused.value, "c.neardup", "is no text file; give a TOML file, or a classifier with classifier=")
 
 
 def test_ddd_is_half_exact_by_content() -> None:

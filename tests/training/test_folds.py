@@ -136,6 +136,17 @@ def test_families_stay_together_if_documents_are_assigned() -> None:
             assert len(set(rows.tolist()) & set(test.tolist())) in (0, 2)
 
 
+def test_a_family_of_most_documents_is_divided() -> None:
+    # Twelve copies in all their pairs, and eight other documents, each different from three copies.
+    copies = [(i, j, True) for i in range(12) for j in range(i + 1, 12)]
+    others = [(i, 100 + j, False) for j in range(8) for i in (j, j + 2, j + 4)]
+    left, right, labels = arrays([*copies, *others])
+    folds = make_folds(left, right, labels, count=3, seed=0)
+    assert folds is not None
+    assert (folds.unit, folds.fold_count) == ("documents", 3)
+    check(folds, left, right, labels, np.ones(len(labels), np.bool_))
+
+
 def test_pairs_are_assigned_if_one_document_is_in_all() -> None:
     left, right = np.zeros(40, np.int64), np.arange(1, 41)
     folds = make_folds(left, right, np.arange(40) % 2 == 0, count=5, seed=0)

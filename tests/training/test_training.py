@@ -23,6 +23,7 @@ from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of, open_corpus
 from neardup.labels.store import Judgement, LabelStore
 from neardup.training import fit as fitting
+from neardup.training import training as training_module
 from neardup.training.fit import MachineOptions, extract_machine, fit, search
 from neardup.training.folds import Folds, make_folds, pair_groups
 from neardup.training.pairs import LabelledPairs, LabelOptions, labelled_pairs
@@ -146,22 +147,25 @@ def test_the_default_rule_begins_at_the_labels_and_a_chosen_one_stays() -> None:
     assert rules == ["jaccard(words:3) >= 0.11", "jaccard(words:1) >= 0.2"]
 
 
-#: Pairs of a path of 35 documents and 26 pairs of their own, of four groups, and of one document with all others.
+#: Pairs of a path of 35 documents and 26 pairs of their own, of four groups, and of one document with all others. The
+#: figures draw groups of connected pairs; where these are divided, they draw families of duplicates.
 CONNECTED = {
-    "so documents are assigned": [(i, i + 1) for i in range(34)] + [(100 + i, 200 + i) for i in range(26)],
-    "4 folds instead of 5": [(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)],
-    "judge each other": [(0, i) for i in range(1, 30)],
+    "so documents are assigned": ([(i, i + 1) for i in range(34)] + [(100 + i, 200 + i) for i in range(26)], 17 + 26),
+    "4 folds instead of 5": ([(10 * group + i, 10 * group + i + 1) for group in range(4) for i in range(4)], 4),
+    "judge each other": ([(0, i) for i in range(1, 30)], 1),
 }
 
 
 @pytest.mark.parametrize("caveat", CONNECTED)
 def test_connected_and_indistinct_pairs_bring_caveats(caveat: str) -> None:
-    names = sorted({name for pair in CONNECTED[caveat] for name in pair})
+    pairs, groups = CONNECTED[caveat]
+    names = sorted({name for pair in pairs for name in pair})
     stories = corpus_of({"id": list(map(str, names)), "text": [f"fox dog x{name}" for name in names]})
-    rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(CONNECTED[caveat])]
-    warnings = train(stories, rows, vector="jaccard(words:1)", candidate_rule=RULE, kernels=["linear"]).warnings
-    assert [caveat in warning for warning in warnings].count(True) == 1
-    assert any("so this classifier is useless" in warning for warning in warnings)
+    rows = [(str(i), str(j), at % 2) for at, (i, j) in enumerate(pairs)]
+    training = train(stories, rows, vector="jaccard(words:1)", candidate_rule=RULE, kernels=["linear"])
+    assert [caveat in warning for warning in training.warnings].count(True) == 1
+    assert any("so this classifier is useless" in warning for warning in training.warnings)
+    assert training.summary["groups"] == groups
 
 
 def test_unknown_measures_bring_a_caveat() -> None:
@@ -239,8 +243,8 @@ def random_pairs(count: int = 90) -> LabelledPairs:
     )
 
 
-def folds_of(pairs: LabelledPairs) -> Folds:
-    folds = make_folds(pairs.left, pairs.right, pairs.is_duplicate, count=3, seed=0, decided=pairs.is_decided)
+def folds_of(pairs: LabelledPairs, count: int = 3) -> Folds:
+    folds = make_folds(pairs.left, pairs.right, pairs.is_duplicate, count=count, seed=0, decided=pairs.is_decided)
     assert folds is not None
     return folds
 
@@ -257,13 +261,20 @@ def fitted(pairs: LabelledPairs, folds: Folds) -> FittedMachine:
     return fit_and_judge(pairs, folds, kernels=("linear", "rbf"), seed=0, progress=lambda done, total: None)
 
 
-def test_each_fold_is_judged_by_options_that_the_others_choose() -> None:
-    pairs, folds, once = fitted_once()
-    held_out = once.held_out
+@pytest.mark.parametrize("inner_folds", [5, 3])
+def test_each_fold_is_judged_by_options_that_the_others_choose(
+    inner_folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = random_pairs()
+    folds = folds_of(pairs, 5)
+    sizes = [int(pairs.is_decided[train].sum()) for train, _ in folds.splits]
+    # Of more training pairs than this, fewer inner folds choose the options.
+    monkeypatch.setattr(training_module, "_MANY_PAIRS", max(sizes) if inner_folds == 5 else min(sizes) - 1)
+    held_out = fitted(pairs, folds).held_out
     for split in folds.splits:
         rows, test = (side[pairs.is_decided[side]] for side in split)
         x, labels, left, right = pairs.x[rows], pairs.is_duplicate[rows], pairs.left[rows], pairs.right[rows]
-        inner = make_folds(left, right, labels, count=3, seed=0)
+        inner = make_folds(left, right, labels, count=inner_folds, seed=0)
         assert inner is not None
         chosen = search(x, labels, pair_groups(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
         estimator = fit(x, labels, chosen.options)

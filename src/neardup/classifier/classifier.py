@@ -325,8 +325,6 @@ def find_cut(scores: Floats, labels: Bools, precision: float) -> tuple[float | N
 #: Incremented whenever an older version would misread the file.
 FORMAT = 3
 _KIND = "neardup classifier"
-#: An entry that only files of format 1 have.
-_ENTRY_OF_FORMAT_1 = "model.skops"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 #: Hex digits of the SHA-256 at the end of the file.
 _DIGEST_LENGTH = 64
@@ -420,8 +418,6 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-            if any(entry.filename == _ENTRY_OF_FORMAT_1 for entry in entries):
-                raise InputError(f"{name} has format 1, and this neardup reads {FORMAT}; train it again")
             # An uncompressed entry is no larger than the file, so reading it is safe.
             if all(entry.compress_type == zipfile.ZIP_STORED for entry in entries):
                 return {entry.filename: archive.read(entry) for entry in entries}

@@ -86,6 +86,13 @@ def load_command(name: str) -> Any:
     return command
 
 
+#: What to do if stdout cannot be written, by the number of the error.
+_STDOUT_HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space"),
+    errno.EBADF: "it is closed: leave it open, or send it to a file",
+}
+
+
 class Commands(TyperGroup):
     """Commands that report errors of the user with one sentence and an exit code, never a traceback."""
 
@@ -110,6 +117,13 @@ class Commands(TyperGroup):
             code = super().main(*args, **(extra | {"standalone_mode": False}))
         except UsageError as error:
             _print_usage_error(error)
+            code = 2
+        except OSError as error:
+            if error.filename is not None or error.errno not in _STDOUT_HINTS:
+                raise
+            # For files there is an OutputError, so this is stdout.
+            _discard_stdout()
+            print_message(f"standard output cannot be written: {error.strerror}; {_STDOUT_HINTS[error.errno]}")
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -141,13 +155,6 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             _discard_stdout()
             raise typer.Exit(1) from None
-        except OSError as error:
-            if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            # For files there is an OutputError, so this is stdout.
-            _discard_stdout()
-            print_message(f"standard output cannot be written: {error.strerror}; free some space")
-            raise typer.Exit(2) from None
         except ValueError as error:
             # A file that was being written when the run was interrupted may fail to close.
             context: BaseException | None = error

@@ -178,8 +178,9 @@ def refuse_ignored(names: Iterable[str], reason: str) -> None:
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            value = "" if context.params[name] is True else f" {_typed_value(context, name)}"
-            raise RecipeError(f"{options[name]}{value} {reason}")
+            value = _typed_value(context, name)
+            shown = "" if context.params[name] is True else f" {value[0] if isinstance(value, list) else value}"
+            raise RecipeError(f"{options[name]}{shown} {reason}")
 
 
 def usage_message(error: Any) -> str:

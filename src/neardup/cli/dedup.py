@@ -174,12 +174,11 @@ def dedup(
 
     Each dropped document matches a kept one, and no two kept ones match.
     """
-    if output is None and not dry_run:
-        raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
+    _check_outputs(output, dry_run=dry_run, as_json=as_json)
     if not annotate:
         refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
-    if as_json and output == "-" and not dry_run:
-        raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
+    if within is not None:
+        refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
     has_report = report_options.report is not None
     times_used = keep in ("newest", "oldest") or options.classifier is None or has_report
     classifier = options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
@@ -248,6 +247,13 @@ def dedup(
     places = ({} if dry_run else {"kept": output}) | names
     _print_summary(result.summary, recipe, places, options.memory)
     _warn_if_outside_domain(classifier, result.summary)
+
+
+def _check_outputs(output: str | None, *, dry_run: bool, as_json: bool) -> None:
+    if output is None and not dry_run:
+        raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
+    if as_json and output == "-" and not dry_run:
+        raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
 
 
 def _check_addition(index: DiskIndex | None, *, dry_run: bool) -> None:

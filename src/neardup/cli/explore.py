@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from neardup.cli.command import option, output_option, switch, with_options
+from neardup.cli.command import option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import Content, Force, Html, Inputs, Json, ReadOptions, RunOptions, resolve_content
 from neardup.cli.screen import check_outputs, print_json, print_message, reading_progress, written_files
 from neardup.errors import OutputError, RecipeError
@@ -98,6 +98,8 @@ def explore(
     check_outputs(inputs, {"-o": output}, force=force, checks={"-o": _check_output})
     if not 0 < lowest <= 1:
         raise RecipeError(f"--lowest {lowest} is outside (0, 1]: give a similarity, such as 0.2")
+    if no_curve:
+        refuse_ignored(("lowest",), "is for the whole corpus, and --no-curve compares only the sample: leave out one")
     loaded_recipes = list(map(load_recipe, recipes or []))
     if not lengths and not qgrams and not loaded_recipes:
         raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or --recipe NAME")

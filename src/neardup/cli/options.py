@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, make_dataclass, replace
-from difflib import get_close_matches
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -23,7 +22,7 @@ from neardup.cli.command import (
     switch,
 )
 from neardup.cli.screen import parse_seconds, parse_size, typed_command
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError, RecipeError, suggestion
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
@@ -170,9 +169,8 @@ def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
         if name in OPTIONS and name not in rare:
             raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
         if name not in rare:
-            similar = get_close_matches(name, OPTIONS, 1)
-            hint = f"do you mean {similar[0]}?" if similar else f"the fields are {', '.join(rare)}"
-            raise RecipeError(f"--set {name!r} is no field of a recipe; {hint}")
+            hint = suggestion(name, OPTIONS) or f"; the fields are {', '.join(rare)}"
+            raise RecipeError(f"--set {name!r} is no field of a recipe{hint}")
         if name in values:
             raise RecipeError(f"--set {name} is given twice, as {values[name]!r} and {value!r}; give it once")
         values[name] = value
@@ -323,6 +321,8 @@ class ReadOptions:
         against: list[str] | None = None,
     ) -> Corpus:
         """Open the inputs, and the files of a reference; without ``write``, no quarantine file is written."""
+        if self.strict:
+            refuse_ignored(("allow_torn",), "accepts a torn file, and --strict stops at one: leave out one of the two")
         from neardup.documents import open_corpus
 
         corpus = open_corpus(
@@ -536,7 +536,8 @@ Window = Annotated[
     str, option("TIME|COUNT", "How far back to compare: 24h, 90m, 7d, '8000 documents', or endless.", FLOW)
 ]
 FlowAgainst = Annotated[
-    str, option("originals|everything", "Compare with originals only, or with all documents.", FLOW)
+    Literal["originals", "everything"],
+    option("originals|everything", "Compare with originals only, or with all documents.", FLOW),
 ]
 
 
@@ -545,8 +546,8 @@ class WindowOptions:
     """The documents that a new one is compared with."""
 
     window: Window = "24h"
-    window_by: Annotated[str, option("time|hour", "Compare exact times, or whole hours, as in the paper.", FLOW)] = (
-        "time"
-    )
+    window_by: Annotated[
+        Literal["time", "hour"], option("time|hour", "Compare exact times, or whole hours, as in the paper.", FLOW)
+    ] = "time"
     against: FlowAgainst = "originals"
     store: Annotated[str | None, option("FILE", "Store the window and all verdicts in this SQLite file.", FLOW)] = None

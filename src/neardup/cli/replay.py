@@ -172,14 +172,6 @@ def replay(
         float | None,
         option("NUMBER", "Replay N times as fast as real time: 60 is an hour per minute; by default without waiting."),
     ] = None,
-    at_once: Annotated[
-        int | None,
-        option(
-            "NUMBER",
-            "Judge up to N documents at once, and print their mean time; 1 by default, 256 with --store.",
-            min=1,
-        ),
-    ] = None,
     downstream: Annotated[
         float,
         option(
@@ -225,7 +217,7 @@ def replay(
     )
     if speed is not None:
         Pace(speed)
-    batch = at_once or (_AT_ONCE_WITH_STORE if window_options.store else 1)
+    batch = _AT_ONCE_WITH_STORE if window_options.store else 1
     page = report_options.page(recipe)
     outputs = {
         "-o": output,

@@ -6,12 +6,13 @@ import gc
 import resource
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import fields
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.command import FLOW, option, with_options
+from neardup.cli.command import FLOW, option, refuse_ignored, with_options
 from neardup.cli.options import FlowAgainst, FlowClassifierOptions, RecipeOptions, Window
 from neardup.cli.screen import parse_size, print_message
 from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statistics, warm_up
@@ -144,6 +145,12 @@ def mcp(
     check_packages("mcp", "mcp", "starlette", *(("httpx",) if url else ()))
     if (store is None) == (url is None):
         raise RecipeError("mcp needs --store FILE, which keeps all texts, or --url URL of a service: give one")
+    if url is None:
+        refuse_ignored(("index", "token_file"), "is for a running service: name it with --url URL, or leave it out")
+    else:
+        kinds = (RecipeOptions, FlowClassifierOptions)
+        names = (field.name for kind in kinds for field in fields(kind))
+        refuse_ignored((*names, "window", "against"), "is for a store, and a service has its own: leave it out")
     from neardup.service.client import Client
     from neardup.service.guard import Tokens
     from neardup.service.tools import Tools, mcp_server

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from operator import getitem
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from neardup.cli.command import MATCHING, argument, option, switch, with_options
 from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
@@ -28,15 +28,13 @@ if TYPE_CHECKING:
     from neardup.watch.log import Counters, Log
     from neardup.watch.watcher import Watcher
 
-_CONTENTS = ("auto", "html", "tags", "plain")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ItemRecipeOptions(RecipeOptions):
     """The recipe, and which part of a file is compared."""
 
     content: Annotated[
-        str | None,
+        Literal["auto", "html", "tags", "plain"] | None,
         option(
             "auto|html|tags|plain",
             "auto: the article of web pages, the text of other files. html, tags: the article of every text, or all "
@@ -50,9 +48,7 @@ class ItemRecipeOptions(RecipeOptions):
 
         Raises ``RecipeError`` if a value is refused.
         """
-        if self.content not in _CONTENTS:
-            raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
-        content = resolve_content(self.html, None if self.content == "auto" else self.content)
+        content: Any = resolve_content(self.html, None if self.content == "auto" else self.content)
         is_plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
         recipe = replace(self, content=None if is_plain else content).resolve(classifier)
         if is_plain and classifier is None:

@@ -147,7 +147,7 @@ class Runner(Protocol):
 def classifier_population(classifier: Classifier, run: Runner) -> Population:
     """Return the candidates of a classifier, with their probabilities."""
     accepting = classifier.without_cut()
-    result = run(accepting.recipe.changed(keep="first"), classifier=accepting)
+    result = run(accepting.recipe, classifier=accepting)
     pairs = distinct_pairs(result)
     g = np.zeros(0) if result.vectors is None else classifier.score(result.vectors)
     probability = classifier.probability(g)

@@ -134,7 +134,7 @@ class System(NamedTuple):
         if self.classifier is None:
             return self.recipe.changed(keep="first", threshold=self.grid.thresholds[0]), None
         accepting = self.classifier.without_cut()
-        return accepting.recipe.changed(keep="first"), accepting
+        return accepting.recipe, accepting
 
     @property
     def needs_columns(self) -> bool:

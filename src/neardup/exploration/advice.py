@@ -134,7 +134,7 @@ class Advice:
 
 def similar_pairs(views: Sequence[View]) -> int:
     """Return the number of pairs of a sample that count as similar."""
-    return int(median_low(view.at_least(_SIMILAR_HUNDREDTHS) for view in views)) if views else 0
+    return int(median_low(view.at_least(_SIMILAR_HUNDREDTHS) for view in views))
 
 
 def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separation:
@@ -150,8 +150,6 @@ def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separatio
 
 def _reach(pairs: Floats, corpus_pairs: int) -> float:
     total = pairs[0]
-    if not total:
-        return 0.0
     bulk = np.maximum(pairs - pairs[_SIMILAR_HUNDREDTHS], 0.0) if 2 * pairs[_SIMILAR_HUNDREDTHS] <= total else pairs
     places = [_similarity_at_count(bulk, part * bulk[0]) for part in _BULK_SHARES]
     expected = [

@@ -97,11 +97,11 @@ def _any_shared(views: Sequence[View]) -> bool:
 
 
 def _highest_step(views: Sequence[View]) -> int:
-    return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
+    return max(pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views)))
 
 
 def _bins_per_step(views: Sequence[View]) -> int:
-    return _BINS_PER_STEP if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _BINS_PER_STEP_OF_FEW
+    return _BINS_PER_STEP if max(view.pairs for view in views) >= _FEW_PAIRS else _BINS_PER_STEP_OF_FEW
 
 
 def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_views: Sequence[View] = ()) -> Plot:
@@ -205,7 +205,7 @@ _FEW_BINS = 8
 
 def threshold_charts(curve: Curve, advice: Advice) -> list[Chart]:
     """Return the charts of pairs and of dropped documents of the corpus by threshold."""
-    most_pairs = max((point.pairs or 0 for point in curve.points), default=0)
+    most_pairs = max(point.pairs or 0 for point in curve.points)
     most_dropped = max(point.dropped for point in curve.points)
     pairs = Chart(
         "pairs-by-threshold",
@@ -261,7 +261,7 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
 
 
 def _share_bar(point: Point, curve: Curve) -> Html:
-    return html.bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
+    return html.bar(point.dropped / curve.documents, format_share(point.dropped, curve.documents))
 
 
 def _threshold_plot(
@@ -275,8 +275,6 @@ def _threshold_plot(
 
 
 def _end_figures(points: Sequence[Point], name: str) -> str:
-    if not points:
-        return ""
     ends = [f"{getattr(point, name):,} at {point.threshold:g}" for point in (points[0], points[-1])]
     return f": {' and '.join(ends)}"
 

@@ -125,7 +125,7 @@ def choose_examples(
     bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands()]
     candidates = [_spread_pairs(band.pairs, survey, family, _CANDIDATES_PER_EXAMPLE * count, seed) for band in bands]
     documents_to_read = [one[at] for band, at in zip(bands, candidates, strict=True) for one in band.pairs[:2]]
-    reader.load(np.concatenate([np.zeros(0, np.int64), *documents_to_read]))
+    reader.load(np.concatenate(documents_to_read))
     found = []
     for band, places in zip(bands, candidates, strict=True):
         chosen = _select_unlike(band.pairs, places, count, reader)

@@ -19,7 +19,7 @@ from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
 from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families, select_pairs
-from neardup.exploration.messages import advised_view, explain_incomplete_curve
+from neardup.exploration.messages import advised_view, explain_incomplete_curve, notebook_cell
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
 from neardup.exploration.profile import profile_corpus
@@ -97,18 +97,22 @@ class Exploration(Observations):
 
         Raises
         ------
+        RecipeError
+            If no view has one of these names.
         OutputError
             If the packages that draw are not installed.
         """
         check_drawing("a chart")
         from neardup.exploration.charts import similarity_chart
 
+        names = [view.name for view in self.views]
+        for name in views:
+            if name not in names:
+                raise RecipeError(f"view {name!r} is unknown; choose from {', '.join(names)}")
         shown = [view for view in self.views if not views or view.name in views]
         return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
-        from neardup.exploration.notebook import notebook_cell
-
         return notebook_cell(self)
 
 

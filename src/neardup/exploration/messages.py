@@ -1,4 +1,4 @@
-"""The sentences that page, terminal and notebook of an exploration share."""
+"""The sentences that page, terminal and notebook of an exploration share, and the cell of a notebook."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from neardup.errors import option
 from neardup.exploration.advice import COPIES, FEWEST_DOCUMENTS
-from neardup.pages.numbers import format_count, format_share
+from neardup.exploration.views import CUTOFFS, per_million
+from neardup.pages import html
+from neardup.pages.html import Html, escape
+from neardup.pages.numbers import format_count, format_share, format_short, sparkline
 from neardup.recipe.measures import measure
 
 if TYPE_CHECKING:
@@ -187,3 +190,33 @@ def describe_templates(profile: CorpusProfile) -> str:
     """Return the number of templates, and what a template is."""
     examined = format_count(profile.families_examined, "largest family", "largest families")
     return f"{profile.templates_found:,} of the {examined} are one text with slots that each document fills differently"
+
+
+#: Characters of a sparkline, each five hundredths of similarity.
+_SPARKLINE_LENGTH = 20
+
+
+def notebook_cell(exploration: Observations) -> str:
+    """Return an exploration as HTML for a notebook cell."""
+    advice, advised = exploration.advice, advised_view(exploration)
+    rows = [
+        (
+            f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
+            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARKLINE_LENGTH)}</span>'),
+            *(format_short(per_million(pairs, view.pairs)) for _, pairs in view.above),
+            format_valley(view),
+        )
+        for view in exploration.views
+    ]
+    head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
+    rule, drop = escape(format_advised_rule(advice)), escape(describe_drop(exploration))
+    advised_html = f"<strong>{rule}</strong>. {drop} {escape(advice.reason)}"
+    advice_html = advised_html if advice.given else escape(explain_missing_advice(advice))
+    command_line = f"<p><code>{escape(advised_command(advice))}</code></p>" if advice.given else ""
+    return (
+        # A notebook does not have the style of the page.
+        f'<div class="neardup" style="overflow-x:auto"><p>{escape(describe_sample(exploration.sample))}</p>'
+        f"<p>{advice_html}</p>"
+        "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
+        f"{html.table(head, rows, text_columns=2)}{command_line}</div>"
+    )

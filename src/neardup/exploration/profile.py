@@ -68,8 +68,6 @@ def length_bins(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def length_quantiles(lengths: Integers) -> tuple[tuple[float, int], ...]:
     """Return quantiles: each a share, and the smallest length that this share of the lengths does not exceed."""
     ordered = np.sort(lengths)
-    if not len(ordered):
-        return ()
     places = [max(-(-part * len(ordered) // 100), 1) - 1 for part in QUANTILES]
     return tuple((part / 100, int(ordered[place])) for part, place in zip(QUANTILES, places, strict=True))
 
@@ -425,7 +423,7 @@ def _lengths(lengths: Integers) -> Lengths:
         edges=edges,
         counts=counts,
         quantiles=length_quantiles(lengths),
-        mean=float(lengths.mean()) if len(lengths) else 0.0,
+        mean=float(lengths.mean()),
         total=int(lengths.sum()),
         empty=int((lengths == 0).sum()),
         one=int((lengths == 1).sum()),

@@ -44,8 +44,8 @@ CUTOFFS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 
 def per_million(pairs: int, of: int) -> float:
-    """Return pairs per million of ``of``; 0 if ``of`` is 0."""
-    return 1e6 * pairs / of if of else 0.0
+    """Return pairs per million of ``of``."""
+    return 1e6 * pairs / of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +310,7 @@ def build_view(
         n=features.n if features.kind in _GRAM_KINDS and not name else None,
         documents=len(sizes),
         empty=int((sizes == 0).sum()),
-        typical=int(np.median(sizes)) if len(sizes) else 0,
+        typical=int(np.median(sizes)),
         pairs=len(sizes) * (len(sizes) - 1) // 2,
         zero=found.zero,
         counts=tuple(found.counts.tolist()),

@@ -16,6 +16,7 @@ from neardup.labelling.label_index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
 from neardup.labels.store import ANSWERS, SKIP, IdPair, Judgement, OpenPair, labeller_name
 from neardup.pages.diff_view import side_by_side
+from neardup.pages.numbers import format_count
 
 #: Longer times are not plausible.
 _MAX_SECONDS = 86_400.0
@@ -153,7 +154,7 @@ def agreement_fact(agreement: Agreement, labeller: str) -> Fact:
         return Fact(f"with {other}", "none shared yet", f"You and {other} have not judged the same pair yet.")
     agree = f"{agreement.observed:.0%}" if agreement.kappa is None else f"κ {agreement.kappa:.2f}"
     meaning = (
-        f"You and {other} both judged {agreement.pairs} pairs and agree on {agreement.observed:.0%} of them. "
+        f"You and {other} both judged {format_count(agreement.pairs, 'pair')}; you agree on {agreement.observed:.0%}. "
         "Cohen's kappa measures agreement beyond chance: 1 is full agreement, 0 is chance."
     )
     return Fact(f"with {other}", f"{agree} ({agreement.pairs} shared)", meaning)

@@ -82,7 +82,12 @@ def _load_file(name: str) -> Recipe:
     try:
         with open(name, encoding="utf-8") as file:
             return parse(file.read(), f"recipe {name}")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        classifier = option("--classifier", "classifier=...")
+        raise RecipeError(
+            f"recipe {name!r} is no text file; give a TOML file, or a classifier with {classifier}"
+        ) from None
+    except OSError as error:
         raise RecipeError(f"recipe {name!r} cannot be read: {error}") from None
 
 

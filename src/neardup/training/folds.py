@@ -154,8 +154,6 @@ def _rarer_documents(left: Integers, right: Integers) -> Integers:
 
 
 def _trainable(splits: tuple[Split, ...], labels: Bools, decided: Bools) -> bool:
-    if len(splits) < 2:
-        return False
     training_labels = (labels[split.train][decided[split.train]] for split in splits)
     return all(min(part.sum(), (~part).sum()) >= MIN_PER_CLASS for part in training_labels)
 
