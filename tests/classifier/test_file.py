@@ -130,7 +130,7 @@ def test_other_files_and_formats_are_refused() -> None:
         assert says(message, "not a classifier file", "that neardup train wrote")
         assert "truncated" not in message
     later = rewritten(file_content(), lambda manifest, entries: manifest.update(format=9))
-    assert says(refused(later), "format 9", "reads 3", "train it again")
+    assert says(refused(later), "format 9", "reads 4", "train it again")
 
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {

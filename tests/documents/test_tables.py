@@ -214,13 +214,14 @@ def test_missing_columns_and_columns_without_text_are_refused(tmp_path: Path) ->
     with nd.open_files(path, text_column="text,title", id_column="") as corpus:
         assert [text for batch in corpus.scan() for text in batch.texts.to_pylist()] == ["t"]
         assert sum(corpus.rejected.counts.values()) == 3
-    for wrong, part in (
+    refusals: list[tuple[Any, str]] = [
         ("text,body", "'body'"),
         ("text,text", "once"),
         ([], "once"),
         (["text", ""], "once"),
         (5, "once"),
-    ):
+    ]
+    for wrong, part in refusals:
         with pytest.raises(InputError, match=part):
             nd.open_files(path, text_column=wrong)
     strange = nd.dedup({"a,b": ["x y", "x y"], "c": ["1", "2"]}, text_column="a,b", id_column="")

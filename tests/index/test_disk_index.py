@@ -441,7 +441,12 @@ def test_equal_cosines_are_ties_everywhere(place: Path) -> None:
     text, texts = "one two three", ["one two three a b c d e f", "one", "one two g h"]
     expected = [(0, sqrt(1 / 3)), (1, sqrt(1 / 3)), (2, sqrt(1 / 3))]
     index = nd.build_index(texts, place, **choices)
-    answers = [nd.query(texts, text, **choices), index.query(text), index.query(text, 3), nd.query(index, text)]
+    answers: list[Any] = [
+        nd.query(texts, text, **choices),
+        index.query(text),
+        index.query(text, 3),
+        nd.query(index, text),
+    ]
     assert [[tuple(row) for row in answer] for answer in answers] == [expected] * 4
     assert [row[2:] for row in nd.neighbors([*texts, text], 2, of=[3], **choices)] == expected[:2]
     flow = nd.Index(window="endless", **choices)

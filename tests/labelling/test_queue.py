@@ -7,7 +7,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -228,7 +228,7 @@ def test_figures_are_evaluated_in_the_background(labelling: Labelling) -> None:
 def test_closing_does_not_wait_for_the_vectors_of_all_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closing_began, measured = threading.Event(), []
 
-    class Executor(queue_module.ThreadPoolExecutor):
+    class Executor(ThreadPoolExecutor):
         def shutdown(self, *args: Any, **options: Any) -> None:
             closing_began.set()
             super().shutdown(*args, **options)

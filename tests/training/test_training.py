@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from classifiers import labelled
 from paths import SHARED as DATA
@@ -127,6 +128,17 @@ def test_the_same_labels_give_the_same_file_which_decides(training: Training, tm
     result = nd.dedup(STORIES.table, classifier=loaded)
     assert result.dropped
     assert result.recipe.second_step == f"learned({loaded.fingerprint})"
+
+
+def test_a_comparison_on_its_training_labels_says_so(training: Training, tmp_path: Path) -> None:
+    training.classifier.save(tmp_path / "stories.neardup")
+    options: dict[str, Any] = {"recipes": ["default"], "classifiers": [tmp_path / "stories.neardup"]}
+    documents = len({name for left, right, _ in ROWS for name in (left, right)})
+    warnings = nd.compare(STORIES.table, ROWS, **options, thresholds=".5,.7").warnings
+    assert says(warnings[-1], f"stories was trained on {documents} of the {documents} labelled documents", "too high")
+    others = pa.Table.from_pylist([row | {"text": f"{row['text']} More follows."} for row in STORIES.rows])
+    warnings = nd.compare(others, ROWS, **options, thresholds=".5,.7").warnings
+    assert not any("was trained on" in warning for warning in warnings)
 
 
 def test_duplicates_outside_the_rule_are_missed_and_equal_texts_need_no_classifier() -> None:

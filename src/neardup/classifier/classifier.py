@@ -26,7 +26,7 @@ from neardup.classifier.vector import Records, Vector, needed_columns, read_reco
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read_file, write_file
-from neardup.kernels import Bools, Floats
+from neardup.kernels import Bools, Floats, Words
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
@@ -157,6 +157,8 @@ class Classifier:
         Whether to skip the check that a run lies inside the domain.
     title_column, time_column : str
         Columns of titles and times, for measures that compare them; empty for the usual names.
+    training_documents : uint64[d]
+        Hashes of the distinct texts it was trained on, ascending (``hash_texts``): figures on these are too high.
     """
 
     candidate_rule: Recipe
@@ -171,6 +173,7 @@ class Classifier:
     training: Mapping[str, Any] = field(default_factory=dict)
     domain: Domain | None = None
     force_domain: bool = False
+    training_documents: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -230,6 +233,10 @@ class Classifier:
         """
         columns = {"title_column": self.title_column, "time_column": self.time_column}
         return read_records(table, texts, self.vector, **columns)
+
+    def was_trained_on(self, texts: Sequence[str]) -> Bools:
+        """Return which of n texts it was trained on: bool[n]."""
+        return np.isin(hash_texts(texts), self.training_documents)
 
     @property
     def needs_columns(self) -> bool:
@@ -322,8 +329,14 @@ def find_cut(scores: Floats, labels: Bools, precision: float) -> tuple[float | N
     return (float(ranked[sufficient[-1]]) if len(sufficient) else None), float(precisions.max(initial=0.0))
 
 
+def hash_texts(texts: Sequence[str]) -> Words:
+    """Return the first 64 bits of the BLAKE2b hash of each of n texts: uint64[n]."""
+    hashes = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts]
+    return np.frombuffer(b"".join(hashes), "<u8").astype(np.uint64)
+
+
 #: Incremented whenever an older version would misread the file.
-FORMAT = 3
+FORMAT = 4
 _KIND = "neardup classifier"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 #: Hex digits of the SHA-256 at the end of the file.
@@ -349,6 +362,7 @@ def pack_classifier(classifier: Classifier) -> bytes:
     machine = classifier.machine
     arrays: dict[str, npt.NDArray[Any]] = {name: getattr(machine, name) for name in _ARRAYS}
     arrays |= {"scores": classifier.scores, "labels": classifier.labels}
+    arrays["training_documents"] = classifier.training_documents
     statistics: list[dict[str, Any]] = []
     for number, (features, counts) in enumerate(sorted(classifier.statistics.items())):
         totals = {"documents": counts.documents, "distinct": counts.distinct, "heaviest": counts.largest_square_sum}
@@ -479,6 +493,7 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
         time_column=str(manifest["columns"]["time"]),
         training=dict(manifest["training"]),
         domain=None if manifest["domain"] is None else Domain.from_dict(manifest["domain"], len(vector)),
+        training_documents=array("training_documents", np.uint64),
     )
 
 

@@ -11,9 +11,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import ClassifierLike
+from neardup.classifier.classifier import Classifier, ClassifierLike
 from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, TextColumn, as_corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
@@ -32,12 +33,13 @@ from neardup.evaluation.systems import (
     unique_names,
 )
 from neardup.features.extraction import Encoder
-from neardup.features.reading import Progress
+from neardup.features.reading import Progress, compared_texts
 from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run as run_recipe
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
+from neardup.runtime import default_threads
 from neardup.version import __version__
 
 FIGURES = ("precision", "recall", "f1", "accuracy")
@@ -294,6 +296,8 @@ def _latex_threshold(system: SystemScores, row: ThresholdScores) -> str:
 _WARM_UP_DOCUMENTS = 100
 #: A recipe that finds no features in this share of the documents does not fit them.
 _MIN_FEATURELESS_SHARE = 0.9
+#: Up to this share, labelled documents that a classifier was trained on may be common texts, such as empty ones.
+_MIN_TRAINING_SHARE = 0.01
 
 
 class _SystemRun(NamedTuple):
@@ -307,6 +311,7 @@ class _SystemRun(NamedTuple):
     featureless: int
     domain_counts: DomainCounts | None
     domain_error: str
+    training_documents: int  #: labelled documents that a classifier was trained on
 
 
 def compare(
@@ -421,8 +426,10 @@ def compare(
             run_system(corpus_of(first_texts))
         result, wall, cpu = _time_run(partial(run_system, corpus))
         tally = tally_pairs(scored_pairs(result, system), parsed_labels, system.grid.cuts)
-        featureless, domain = len(result.undecidable), _check_domain(result, system)
-        runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, *domain))
+        domain_counts, domain_error = _check_domain(result, system)
+        trained = _count_training_documents(corpus, parsed_labels, system.classifier, threads)
+        featureless = len(result.undecidable)
+        runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, domain_counts, domain_error, trained))
     return _build_comparison(runs, parsed_labels, len(set(names)))
 
 
@@ -448,6 +455,23 @@ def _check_domain(result: Result, system: System) -> tuple[DomainCounts | None, 
     passed = int(classifier.passes(classifier.score(result.vectors)).sum())
     counts = DomainCounts(summary["candidates"], summary["outside"], passed)
     return counts, classifier.domain_error(counts)
+
+
+def _count_training_documents(
+    corpus: Corpus, labels: Labels, classifier: Classifier | None, threads: int | None
+) -> int:
+    """Return how many of the labelled documents a classifier was trained on."""
+    if classifier is None:
+        return 0
+    labelled, count, begin = labels.documents, 0, 0
+    for batch in corpus.scan():
+        end = begin + len(batch.texts)
+        first, last = np.searchsorted(labelled, [begin, end])
+        texts = batch.texts.take(pa.array(labelled[first:last] - begin)).to_pylist()
+        compared = compared_texts(texts, classifier.candidate_rule, threads or default_threads())
+        count += int(classifier.was_trained_on(compared).sum())
+        begin = end
+    return count
 
 
 def _time_run(run_system: Callable[[], Result]) -> tuple[Result, float, float]:
@@ -509,6 +533,7 @@ def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int
             *_edge_warnings(systems),
             *_feature_warnings(runs, documents),
             *_domain_warnings(runs),
+            *_training_warnings(runs, labels),
         ),
     )
 
@@ -574,6 +599,16 @@ def _feature_warnings(runs: Sequence[_SystemRun], documents: int) -> list[str]:
 
 def _domain_warnings(runs: Sequence[_SystemRun]) -> list[str]:
     return [f"{run.name}: {run.domain_error}; only its figures here apply." for run in runs if run.domain_error]
+
+
+def _training_warnings(runs: Sequence[_SystemRun], labels: Labels) -> list[str]:
+    documents = len(labels.documents)
+    return [
+        f"{run.name} was trained on {run.training_documents:,} of the {documents:,} labelled documents, so its figures "
+        "here are too high; train prints those for unseen pairs."
+        for run in runs
+        if run.training_documents > _MIN_TRAINING_SHARE * documents
+    ]
 
 
 def _value_or_zero(figure: Figure) -> float:

@@ -79,6 +79,13 @@ class Labels:
         return len(np.unique(self.pair_groups(self._left, self._right)))
 
     @property
+    def documents(self) -> Integers:
+        """The positions of the documents that labels name, ascending: int64[m]."""
+        if self.keys is None:
+            return np.flatnonzero(~self._singleton[self.group]).astype(np.int64)
+        return np.union1d(self._left, self._right)
+
+    @property
     def _singleton(self) -> Bools:
         return np.bincount(self.group, minlength=len(self.group)) < 2
 

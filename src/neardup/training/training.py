@@ -20,6 +20,7 @@ from neardup.classifier.classifier import (
     Machine,
     find_cut,
     format_candidate_rule,
+    hash_texts,
     parse_candidate_rule,
 )
 from neardup.classifier.domain import Domain
@@ -572,6 +573,7 @@ def train(
         title_column=label_options.title_column,
         time_column=label_options.time_column,
         domain=_domain(pairs, fitted.machine),
+        training_documents=np.unique(hash_texts(pairs.texts)),
     )
     return build_training(pairs, classifier, fitted, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
