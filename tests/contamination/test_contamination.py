@@ -139,6 +139,12 @@ def test_clean_training_texts_contain_no_item(corpora: tuple[Path, Path], tmp_pa
     neardup("contamination", clean, "--test", test, "--test-column", "question", "--fail-over", "0")
 
 
+def test_the_share_is_that_of_the_items_long_enough_to_judge(corpora: tuple[Path, Path]) -> None:
+    command = ("contamination", corpora[0], "--test", corpora[1], "--test-column")
+    assert ": 1 contaminated (100.00% of the 1 searched)\n" in neardup(*command, "answer").stderr
+    assert ": 1 contaminated (33.33%)\n" in neardup(*command, "question").stderr
+
+
 def test_threads_and_files_change_nothing(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = corpora
     parts = [tmp_path / "part0.jsonl", tmp_path / "part1.jsonl"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +64,9 @@ def test_pairs_are_read_from_files(tmp_path: Path, name: str, content: str) -> N
 
 def test_pairs_are_read_from_memory() -> None:
     lists = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "level": [3, 0.0, 1]}
-    for source in (ROWS, pd.DataFrame(ROWS, columns=["id1", "id2", "label"]), lists):
+    # Python has no times this late.
+    timed = pa.table(lists).append_column("time", pa.array([2**40] * 3, pa.timestamp("s")))
+    for source in (ROWS, pd.DataFrame(ROWS, columns=["id1", "id2", "label"]), lists, timed):
         assert labelled_pairs(read_labels(source, NAMES)) == EXPECTED
 
 

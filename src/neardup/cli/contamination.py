@@ -138,7 +138,10 @@ def _print_contamination(result: Contamination, places: dict[str, str | None]) -
     rows["rule"] = f"{summary['at_least']:.4g} of an item's {summary['ngrams']}-grams of words in one training text"
     rows["time"] = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in summary["stages"])
     rows |= {name: place or "" for name, place in places.items()}
+    searched = summary["items"] - summary["too_short"]
+    of_searched = f" of the {searched:,} searched" if summary["too_short"] else ""
     heading = (
-        f"{format_count(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
+        f"{format_count(summary['items'], 'item')}: {summary['contaminated']:,} contaminated "
+        f"({summary['share']:.2%}{of_searched})"
     )
     screen.print_summary(heading, rows)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents.inputs import delimiter_of, suffixes
+from neardup.documents.records import plain_values
 from neardup.documents.tables import table_of
 from neardup.errors import InputError, option
 from neardup.labels.store import ANSWERS, DIFFERENT, SAME, UNSURE, majority_labels
@@ -95,8 +96,9 @@ class LabelTable:
             rows = [dict(zip(columns, map(_cell_text, row), strict=True)) for row in source]
             return cls(name, columns, rows, list(range(len(rows))), "row")
         table = table_of(source)
-        rows = [{column: _cell_text(value) for column, value in row.items()} for row in table.to_pylist()]
-        return cls(name, list(table.column_names), rows, list(range(len(rows))), "row")
+        cells = {column: [_cell_text(value) for value in plain_values(table[column])] for column in table.column_names}
+        rows = [{column: texts[row] for column, texts in cells.items()} for row in range(len(table))]
+        return cls(name, list(cells), rows, list(range(len(rows))), "row")
 
     def __len__(self) -> int:
         return len(self.rows)
