@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels.counts import _SIZES, add_counts, count_features, flag_sets_by_size
-from neardup.kernels.parts import (
+from neardup.kernels.key_parts import (
     _SLOT_FACTOR,
     copy_counted_slots,
     count_slots,

@@ -153,7 +153,7 @@ def mcp(
         refuse_ignored((*names, "window", "against"), "is for a store, and a service has its own: leave it out")
     from neardup.service.client import Client
     from neardup.service.guard import Tokens
-    from neardup.service.tools import Tools, mcp_server
+    from neardup.service.mcp import Tools, mcp_server
 
     with ExitStack() as stack:
         target: NamedIndex | Client

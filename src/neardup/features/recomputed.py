@@ -26,7 +26,7 @@ from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, FeatureStore, GrowingArray, MemoryNeeds
 from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import flag_sets_by_size, keyed_digests, record_first_equal
-from neardup.kernels.parts import (
+from neardup.kernels.key_parts import (
     SLOT_BITS,
     copy_counted_slots,
     count_slots,

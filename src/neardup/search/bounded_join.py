@@ -31,7 +31,7 @@ from neardup.features.recomputed import (
 from neardup.features.store import Block, GrowingArray, set_addresses
 from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import copy_chosen_sets, prefix_capacities, write_counted_prefixes
-from neardup.kernels.parts import (
+from neardup.kernels.key_parts import (
     flag_pairs_by_parities,
     index_keys,
     keys_by_part,

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the SDK of MCP
 
 
 def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
-    from neardup.service.tools import Tools
+    from neardup.service.mcp import Tools
 
     store = str(tmp_path / "memory.db")
     with start_process("mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
@@ -62,7 +62,7 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
 
 
 def test_tools_use_a_running_service(tmp_path: Path) -> None:
-    from neardup.service.tools import Tools
+    from neardup.service.mcp import Tools
 
     with served(tmp_path) as service, Client(str(service.base_url)) as client:
         tools = Tools(client)
