@@ -79,9 +79,9 @@ def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None
 
 
 def test_help_of_dedup_fits_a_screen() -> None:
-    usual = CliRunner().invoke(app, ["dedup", "--help"], terminal_width=98, prog_name="neardup").stdout.splitlines()
+    usual = CliRunner().invoke(app, ["dedup", "--help"], terminal_width=80, prog_name="neardup").stdout.splitlines()
     assert len(usual) <= 40
-    assert max(map(len, usual)) <= 100
+    assert max(map(len, usual)) <= 80
     everything = neardup("dedup", "--help-all").stdout
     assert "--memory" in everything
     assert "--memory" not in "\n".join(usual)

@@ -25,6 +25,9 @@ _CONTEXT: ContextVar[typer.Context] = ContextVar("_CONTEXT")
 #: Keys of a context: the typed arguments, and whether --help-all was typed.
 _ARGUMENTS, _HELP_ALL = "neardup.arguments", "neardup.help_all"
 
+#: The options that stand last.
+_HELP_OPTIONS = ("--help-all", "-h, --help")
+
 #: A valid number, for messages.
 _EXAMPLE = {int: "10", float: "0.8"}
 
@@ -79,6 +82,8 @@ class Command(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             record = help_record(parameter, ctx)
+            if record is not None and not everything:
+                record = record[0], _first_sentence(record[1])
             title = getattr(parameter, "rich_help_panel", None)
             if record is not None and (everything or _is_usual(parameter.name or "", title)):
                 kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
@@ -90,12 +95,20 @@ class Command(TyperCommand):
             for title in [title for title, records in sections.items() if len(records) == 1 and title != "Arguments"]:
                 if title != "Options":
                     sections["Options"] += sections.pop(title)
+        sections["Options"].sort(key=lambda record: record[0] in _HELP_OPTIONS)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, col_max=34)
         if everything:
             write_exit_codes(formatter)
+
+
+def _first_sentence(help: str) -> str:
+    """Return the first sentence of a help text, and the default."""
+    text, bracket, default = help.partition("[default: ")
+    sentence, _, more = text.partition(". ")
+    return f"{sentence}.  {bracket}{default}".rstrip() if more else help
 
 
 def rare_field_records() -> list[tuple[str, str]]:

@@ -118,14 +118,17 @@ def dedup(
     output: Annotated[
         str | None,
         output_option(
-            "Write the kept documents, in the format of the name; a folder gets a file for each input; - for stdout.",
+            "Write the kept documents. The name decides the format; a folder gets a file for each input; - is stdout.",
             "FILE|FOLDER/",
         ),
     ] = None,
     duplicates: Annotated[
-        str | None, option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family.")
+        str | None,
+        option("FILE", "Write a table of the dropped documents. Its columns: dropped, keeper, similarity, family."),
     ] = None,
-    summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
+    summary: Annotated[
+        str | None, option("FILE", "Write counts, times and memory as JSON. Also the recipe, with its fingerprint.")
+    ] = None,
     against: Against = None,
     add: Annotated[
         bool, switch("--add", "Add the kept documents to the index of --against, in one step.", MORE)

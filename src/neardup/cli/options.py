@@ -44,7 +44,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 JsonLines = Annotated[bool, switch("--json", "Print JSON lines on stdout.")]
 Against = Annotated[
-    list[str] | None, option("REF", "Reference files, or an index: compared with the input, never dropped.")
+    list[str] | None, option("REF", "Compare with these files or this index, too. Their documents are never dropped.")
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
@@ -199,7 +199,7 @@ class ClassifierOptions:
     """A trained classifier and its working point."""
 
     classifier: Annotated[
-        str | None, option("FILE", "A trained classifier, from neardup train, instead of a recipe.", CLASSIFIER)
+        str | None, option("FILE", "A trained classifier, instead of a recipe. neardup train makes one.", CLASSIFIER)
     ] = None
     precision: Annotated[
         float | None,
@@ -287,10 +287,10 @@ class ReadOptions:
     """How documents are read."""
 
     text_column: Annotated[
-        str | None, option("NAME,...", "Column of the texts, or several; detected automatically.", READING)
+        str | None, option("NAME,...", "Column of the texts, or several. Detected automatically.", READING)
     ] = None
     id_column: Annotated[
-        str | None, option("NAME", "Column of the ids; detected automatically, else row numbers.", READING)
+        str | None, option("NAME", "Column of the ids. Detected automatically, else row numbers.", READING)
     ] = None
     max_document: Annotated[
         int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)
@@ -478,7 +478,8 @@ class ReportOptions:
     """A report of a run, and how much it shows."""
 
     report: Annotated[
-        str | None, option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT)
+        str | None,
+        option("FILE.html", "Write a page: what was dropped, and why. It shows other thresholds, too.", REPORT),
     ] = None
     report_families: Annotated[
         int, option("NUMBER", "Show the N largest families, and half as many at random.", REPORT, min=0)

@@ -271,7 +271,7 @@ class Recipe:
     )
     features: str = _field(
         "words:5",
-        "What is compared: words:N, qgrams:N, clauses, spots, ...",
+        "What is compared, such as words:5.",
         "features",
         "KIND:N",
         f"The kinds are {', '.join(FEATURE_KINDS)}; `:multiset` counts repeats. Raising N makes a match mean more "
@@ -320,7 +320,7 @@ class Recipe:
     )
     measure: str = _field(
         "jaccard",
-        "How similarity is measured: jaccard, dice, containment, ...",
+        "How similarity is measured. Usual are jaccard, overlap and containment.",
         "comparison",
         "NAME",
         f"On sets {', '.join(name for name, m in MEASURES.items() if 'sets' in m.takes)}; on weights "
@@ -330,7 +330,7 @@ class Recipe:
     )
     threshold: float = _field(
         0.85,
-        "Pairs at or above it match; for a distance, those at or below it.",
+        "Pairs at or above it match. For a distance, those at or below it.",
         "comparison",
         "NUMBER",
         "In (0, 1], for a distance in the range of the measure.",
@@ -345,7 +345,7 @@ class Recipe:
     )
     search: str = _field(
         "exact",
-        "exact finds every pair; lsh a stated share of them.",
+        "exact finds every pair; lsh, a stated share.",
         "search",
         "exact|lsh",
         common=True,
@@ -369,7 +369,7 @@ class Recipe:
     seed: int = _field(1, "Random seed of sketches and bands.", "search", "NUMBER", bounds=(0, (1 << 32) - 1))
     second_step: str = _field(
         "",
-        "A second, more accurate measure, such as 'edit >= 0.9'.",
+        "A second test, such as 'edit >= 0.9'.",
         "comparison",
         "MEASURE>=NUMBER",
         "Or `jaccard(words:2) >= 0.6`, or in Python `semantic >= 0.8`; empty for none.",
@@ -377,7 +377,7 @@ class Recipe:
     )
     keep: str = _field(
         "first",
-        "Which of two matches to keep: first, longest, shortest, newest, oldest.",
+        "Which of two to keep: first, longest, newest, ... Also shortest and oldest.",
         "result",
         "ORDER",
         "Or a column whose highest value is kept; `COLUMN:lowest` for the lowest.",
