@@ -103,7 +103,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, suffix: str, co
 )
 def test_the_content_of_a_pipe_decides_its_format(tmp_path: Path, content: bytes, texts: list[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     assert read_texts(tmp_path / "pipe") == texts
     writer.join()
