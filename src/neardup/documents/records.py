@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
 from neardup.kernels import Bools, Integers
+
+if TYPE_CHECKING:
+    from neardup.documents.column_paths import ColumnPath
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -29,8 +32,12 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 
 def is_id_type(kind: pa.DataType) -> bool:
-    """Return whether a column of this type can hold ids."""
-    return is_text_type(kind) or bool(pa.types.is_integer(kind))
+    """Return whether a column of this type can hold ids: texts and numbers."""
+    return is_text_type(kind) or any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, _is_decimal))
+
+
+def _is_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind))
 
 
 def as_bytes(array: Any) -> Any:
@@ -203,13 +210,30 @@ def order_array(values: Sequence[int | float | str | None]) -> Any:
 
 
 def ids_from(array: Any) -> Any:
-    """Return ids of any id type as int64 or large_binary, which the caller checks for UTF-8."""
-    if pa.types.is_integer(array.type):
-        try:
-            return array.cast(pa.int64())
-        except pa.ArrowInvalid:
-            return array.cast(pa.large_string()).cast(pa.large_binary())
-    return as_bytes(array)
+    """Return ids of any id type as int64 or large_binary, which the caller checks for UTF-8.
+
+    Numbers are written out, those that are whole without a fraction; a NaN is a null.
+    """
+    if is_text_type(array.type):
+        return as_bytes(array)
+    if pa.types.is_null(array.type):
+        return array.cast(pa.large_binary())
+    if pa.types.is_floating(array.type):
+        array = array.cast(pa.float64())
+        array = pc.if_else(pc.is_nan(array), None, array)
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        if pa.types.is_floating(array.type):
+            array = pa.array(map(_written_number, array.to_pylist()), pa.large_string())
+        return array.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _written_number(value: float | None) -> str | None:
+    """Return a number in its shortest form, without a fraction if it is whole."""
+    if value is None:
+        return None
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
@@ -425,6 +449,9 @@ class ColumnSource(Protocol):
 
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the input shows them."""
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means; None if no record has such."""
 
 
 class Source(ColumnSource, Protocol):

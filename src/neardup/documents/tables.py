@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from neardup.documents.column_paths import ColumnPath, type_words
 from neardup.documents.inputs import one_line
 from neardup.documents.records import ColumnSource, ReadOptions, is_id_type, is_text_type
 from neardup.errors import InputError, option
@@ -143,8 +144,13 @@ TEXT_NAMES = (
 )
 _MAX_LISTED = 30
 TIME_NAMES = (
-    *("timestamp", "time", "date", "datetime", "published", "published_at", "pubdate", "created", "created_at"),
-    *("updated", "modified"),
+    *("timestamp", "time", "date", "datetime", "published", "published_at", "publish_date", "publish_time"),
+    *("date_publish", "date_published", "publication_date", "pubdate", "pub_date", "created", "created_at"),
+    *("createdat", "creationdate", "creation_date", "created_utc", "date_created", "date_gmt", "@timestamp"),
+    *("seendate", "seen_date", "crawled", "crawled_at", "crawl_date", "crawl_time", "crawl_timestamp"),
+    *("date_crawled", "warc_date", "warc-date", "fetch_time", "fetched", "fetched_at", "date_download"),
+    *("scraped", "scraped_at", "retrieved", "retrieved_at", "ingested_at", "added", "added_at", "date_added"),
+    *("updated", "updated_at", "update_date", "modified", "modified_at", "date_modified", "last_modified"),
 )
 #: As the order column: the column of times, detected by its name.
 DETECTED_TIME_COLUMN = "<the column of times>"
@@ -188,7 +194,8 @@ def choose_columns(
 ) -> ReadOptions:
     """Choose the columns of all inputs; empty files, which show no columns, are ignored.
 
-    A text or id column of None is detected by its name; an id column of "" means that there is none.
+    A text or id column of None is the one with a usual name; an id column of "" means that there is none. A name may be
+    a path, see `column_paths`.
 
     Raises ``InputError`` if a column is missing, has an unsuitable type, or cannot be detected.
     """
@@ -196,24 +203,34 @@ def choose_columns(
     names = [] if text is None else _named_texts(sources, text)
     if not sources:
         return ReadOptions((names or ["text"])[0], key or None, order, max_document, more_texts=tuple(names[1:]))
-    names = names or [_obvious_text(sources)]
+    names = names or [_usual_text(sources)]
     for name in names:
-        require_column(sources, name, option("--text-column"), is_text_type, "the texts must be strings")
+        require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
     if key is None:
-        key = _obvious(sources, ID_NAMES, is_id_type, names)
+        key = _usual(sources, ID_NAMES, is_id_type, names)
     elif key:
-        require_column(sources, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+        require_column(sources, key, option("--id-column"), is_id_type, "ids must be text or numbers")
     if order == DETECTED_TIME_COLUMN:
-        order = _obvious_time(sources)
+        order = _usual_time(sources, names)
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
-        require_column(sources, order, named_by, lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
+        require_column(sources, order, named_by, is_single, "it cannot be sorted")
     return ReadOptions(names[0], key or None, str(order) if order else None, max_document, more_texts=tuple(names[1:]))
 
 
-def _listed_columns(source: ColumnSource) -> str:
+def _is_text(kind: pa.DataType) -> bool:
+    return is_text_type(kind) or is_text_type(ColumnPath("", kind=kind).as_text().kind)
+
+
+def is_single(kind: pa.DataType) -> bool:
+    """Return whether a column of this type has a single value a row."""
+    return not pa.types.is_nested(kind)
+
+
+def listed_columns(source: ColumnSource) -> str:
+    """Return the columns of an input, each with the words for its type."""
     columns = list(source.columns().items())
-    listed = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_MAX_LISTED]]
+    listed = [f"{' '.join(name.split())[:60]} ({type_words(kind)[:90]})" for name, kind in columns[:_MAX_LISTED]]
     rest = [f"and {len(columns) - _MAX_LISTED} more"] if len(columns) > _MAX_LISTED else []
     return ", ".join(listed + rest)
 
@@ -223,19 +240,19 @@ def require_column(
 ) -> None:
     """Raise InputError if an input lacks a column, or the column has an unsuitable type."""
     for source in sources:
-        columns = source.columns()
-        if name not in columns:
+        path = source.find_column(name)
+        if path is None:
             raise InputError(
-                f"{source.file.name} has no column {name!r} for {option}; its columns are {_listed_columns(source)}"
+                f"{source.file.name} has no column {name!r} for {option}; its columns are {listed_columns(source)}"
             )
-        if not accepts(columns[name]):
+        if not accepts(path.kind):
             raise InputError(
-                f"{source.file.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
-                f"another with {option}: {_listed_columns(source)}"
+                f"{source.file.name}: column {name!r} holds {type_words(path.kind)}, but {rule}; choose another with "
+                f"{option}, or a part of one by a path such as doc.text or messages[].content: {listed_columns(source)}"
             )
 
 
-def _obvious(
+def _usual(
     sources: Sequence[ColumnSource],
     candidates: Sequence[str],
     accepts: Callable[[pa.DataType], bool],
@@ -253,27 +270,23 @@ def _is_everywhere(sources: Sequence[ColumnSource], name: str, accepts: Callable
     return all(name in source.columns() and accepts(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[ColumnSource]) -> str:
-    name = _obvious(sources, TEXT_NAMES, is_text_type)
+def _usual_text(sources: Sequence[ColumnSource]) -> str:
+    name = _usual(sources, TEXT_NAMES, is_text_type)
     if name is not None:
         return name
-    strings = [name for name in sources[0].columns() if _is_everywhere(sources, name, is_text_type)]
-    candidates = [name for name in strings if name.lower() not in ID_NAMES] or strings
-    if len(candidates) == 1:
-        return candidates[0]
     raise InputError(
-        f"{sources[0].file.name}: no column is obviously the text; name it with {option('--text-column')}: "
-        f"{_listed_columns(sources[0])}"
+        f"{sources[0].file.name}: no column has a usual name of texts; name it with {option('--text-column')}: "
+        f"{listed_columns(sources[0])}"
     )
 
 
-def _obvious_time(sources: Sequence[ColumnSource]) -> str:
-    name = _obvious(sources, TIME_NAMES, lambda kind: True)
+def _usual_time(sources: Sequence[ColumnSource], texts: Sequence[str]) -> str:
+    name = _usual(sources, TIME_NAMES, is_single, texts)
     if name is not None:
         return name
     raise InputError(
-        f"{sources[0].file.name}: no column is obviously the time; name it with {option('--time-column')}: "
-        f"{_listed_columns(sources[0])}"
+        f"{sources[0].file.name}: no column has a usual name of times; name it with {option('--time-column')}: "
+        f"{listed_columns(sources[0])}"
     )
 
 

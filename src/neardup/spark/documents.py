@@ -17,6 +17,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.vector import needed_columns
 from neardup.documents import Batch, Corpus
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
 from neardup.documents.records import ReadOptions, RecordFault, order_type
@@ -272,6 +273,10 @@ class FrameColumns:
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns."""
         return self._columns
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return a column by its name; there are no paths, because nested columns have no type here."""
+        return find_in_types(name, self._columns)
 
 
 def _arrow_type(spark_type: Any) -> pa.DataType:
