@@ -26,6 +26,7 @@ from neardup.documents.records import (
     Reason,
     RecordFault,
     as_bytes,
+    has_fractions,
     ids_from,
     is_text_type,
     joined_column,
@@ -83,6 +84,10 @@ class ColumnarSource:
     def find_column(self, name: str) -> ColumnPath | None:
         """Return the column or path that a name means; None if there is no such."""
         return find_in_types(name, self._types)
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers."""
+        return has_fractions(self, name, text)
 
     def _path(self, name: str) -> ColumnPath:
         path = self.find_column(name)

@@ -23,6 +23,7 @@ from neardup.documents.records import (
     ReadOptions,
     Reason,
     RecordFault,
+    has_fractions,
     id_array,
     joined_column,
     order_array,
@@ -143,6 +144,10 @@ class LineSource:
             if path is None:
                 self._missing.add(name)
         return path
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers."""
+        return has_fractions(self, name, text)
 
     def cuts(self, size: int) -> list[Span]:
         """Return spans of about ``size`` bytes that can be read separately; none if there would be only one."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -453,6 +455,9 @@ class ColumnSource(Protocol):
     def find_column(self, name: str) -> ColumnPath | None:
         """Return the column or path that a name means; None if no record has such."""
 
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers, and so no ids; ``text`` is one of texts."""
+
 
 class Source(ColumnSource, Protocol):
     """One input in its format, which is read in two passes.
@@ -474,6 +479,17 @@ class Source(ColumnSource, Protocol):
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, as raw as the format allows."""
+
+
+def has_fractions(source: Source, name: str, text: str) -> bool:
+    """Return whether the first doubles of a column are not all whole numbers."""
+    if not pa.types.is_floating(source.columns()[name]):
+        return False
+    with closing(source.chunks(ReadOptions(text, order=name))) as chunks:
+        values = next((chunk.order for chunk in chunks if chunk.order.null_count < len(chunk.order)), None)
+    if values is None or not pa.types.is_floating(values.type):
+        return False
+    return not all(math.isnan(value) or value.is_integer() for value in values.drop_null().to_pylist())
 
 
 def name_of_row(source: Source, row: int) -> str:

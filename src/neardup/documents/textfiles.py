@@ -37,6 +37,11 @@ class TextFiles:
         """Return one of the two columns; None for any other name."""
         return ColumnPath(name, kind=_SCHEMA.field(name).type) if name in _SCHEMA.names else None
 
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return False: ids are paths."""
+        del name, text
+        return False
+
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the texts of several files per chunk."""
         yield from (_chunk_of(part, options) for part in _parts(self.files))
