@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.documents.records import value_texts
 from neardup.documents.column_paths import find_in_table, possible_paths
+from neardup.documents.records import value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import RecipeError, option
 from neardup.features.reading import Progress, gather_statistics

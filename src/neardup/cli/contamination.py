@@ -91,6 +91,7 @@ def contamination(
             # The columns of the test set have options of their own.
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
+        screen.print_columns(tests, "test set")
         with screen.written_files(), screen.reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(

@@ -180,9 +180,20 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     """Print what was detected on opening a corpus, and that files look like web pages if no recipe extracts these."""
     for note in corpus.notes:
         print_message(note)
+    print_columns(corpus)
+    if corpus.reference is not None:
+        print_columns(corpus.reference, "reference")
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+
+
+def print_columns(corpus: Corpus, side: str = "") -> None:
+    """Print which columns of files are used; texts in files of their own have none."""
+    from neardup.documents.column_paths import column_words
+
+    if corpus.inputs and corpus.has_columns:
+        print_message(f"columns{' of the ' if side else ''}{side}: {column_words(corpus.columns_used)}")
 
 
 def print_rejected_records(corpus: Corpus) -> None:

@@ -100,6 +100,12 @@ def _value_at(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
+def column_words(columns: Mapping[str, str | None]) -> str:
+    """Return the words for the columns that were used, such as "text: content, id: url"."""
+    names = {use: " ".join(name.split()) if name is not None else "row numbers" for use, name in columns.items()}
+    return ", ".join(f"{use}: {name}" for use, name in names.items())
+
+
 def parse_steps(text: str) -> tuple[Step, ...] | None:
     """Return the steps that follow the name of a column, such as ``[].content``; None if they are not steps."""
     steps: list[Step] = []

@@ -201,6 +201,24 @@ class Corpus:
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
+    def columns_used(self) -> dict[str, str | None]:
+        """The columns of texts and ids (None for row numbers), and that of the order, if there is one, by its use."""
+        options = self.read_options
+        used = {"text": ",".join(self._shown(name, is_text=True) for name in options.texts)}
+        columns = used | {"id": self._shown(options.id) if options.id else None}
+        return columns | ({options.order_use: self._shown(options.order)} if options.order else {})
+
+    def _shown(self, name: str, *, is_text: bool = False) -> str:
+        found = (source.find_column(name) for source in self.sources if source.columns())
+        path = next((path for path in found if path is not None), None)
+        return name if path is None else str(path.as_text() if is_text else path)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are columns to choose from, which texts in files of their own have not."""
+        return any(source.columns() for source in self.sources if not isinstance(source, TextFiles))
+
+    @property
     def declared_rows(self) -> int:
         """The number of raw rows that inputs declare before they are read; most formats declare none."""
         rows = sum(
@@ -287,8 +305,7 @@ class Corpus:
         accepted = TORN if self.allow_torn else frozenset[str]()
         if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            has_columns = not all(isinstance(source, TextFiles) for source in self.sources)
-            hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
+            hint = f", and name its column of texts with {option('--text-column')}" if self.has_columns else ""
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""

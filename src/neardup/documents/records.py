@@ -391,6 +391,8 @@ class ReadOptions:
     """Whether each id begins with the name of its file."""
     more_texts: tuple[str, ...] = ()
     """Further columns of texts, which are joined to the first."""
+    order_use: str = "order"
+    """What the order column is used for: order, time or clusters."""
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -203,6 +203,7 @@ def choose_columns(
     names = [] if text is None else _named_texts(sources, text)
     if not sources:
         return ReadOptions((names or ["text"])[0], key or None, order, max_document, more_texts=tuple(names[1:]))
+    order_use = "order"
     names = names or [_usual_text(sources)]
     for name in names:
         require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
@@ -212,11 +213,14 @@ def choose_columns(
     elif key:
         require_column(sources, key, option("--id-column"), is_id_type, "ids must be text or numbers")
     if order == DETECTED_TIME_COLUMN:
-        order = _usual_time(sources, names)
+        order, order_use = _usual_time(sources, names), "time"
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
         require_column(sources, order, named_by, is_single, "it cannot be sorted")
-    return ReadOptions(names[0], key or None, str(order) if order else None, max_document, more_texts=tuple(names[1:]))
+        order_use = "clusters" if named_by == "clusters" else "time" if "time" in named_by else "order"
+    order = str(order) if order else None
+    more = tuple(names[1:])
+    return ReadOptions(names[0], key or None, order, max_document, more_texts=more, order_use=order_use)
 
 
 def _is_text(kind: pa.DataType) -> bool:
