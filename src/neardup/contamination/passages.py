@@ -71,8 +71,8 @@ def _column_texts(table: pa.Table, column: str) -> list[str]:
         )
     if not is_text_type(path.as_text().kind):
         raise InputError(
-            f"column {column!r} of the test set holds {type_words(path.kind)}, and not text or a list of texts: choose "
-            "another one, or a part of it by a path such as choices[].text"
+            f"column {column!r} of the test set is of type {type_words(path.kind)!r}, and not text or a list of texts: "
+            "choose another one, or a part of it by a path such as choices[].text"
         )
     return [text or "" for text in readable_texts(texts_in(table, column)).to_pylist()]
 

@@ -101,9 +101,11 @@ def _value_at(value: Any, steps: Sequence[Step]) -> Any:
 
 
 def column_words(columns: Mapping[str, str | None]) -> str:
-    """Return the words for the columns that were used, such as "text: content, id: url"."""
-    names = {use: " ".join(name.split()) if name is not None else "row numbers" for use, name in columns.items()}
-    return ", ".join(f"{use}: {name}" for use, name in names.items())
+    """Return the words for the columns that were used, such as "text = content, id = url"."""
+    return ", ".join(
+        "no id: rows are numbered" if name is None else f"{use} = {' '.join(name.split())}"
+        for use, name in columns.items()
+    )
 
 
 def parse_steps(text: str) -> tuple[Step, ...] | None:

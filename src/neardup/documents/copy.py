@@ -57,14 +57,21 @@ def copy_kept(
 
 
 def declared_schema(sources: Sequence[Source], text: str) -> pa.Schema:
-    """Return the columns that the inputs show before any row is read; that of texts is always among them."""
+    """Return the columns that the inputs show before any row is read; of inputs without any, that of texts."""
     kinds: dict[str, pa.DataType] = {}
     for source in sources:
         for name, kind in source.columns().items():
-            # No format can store an object whose keys are unknown.
-            kinds.setdefault(name, pa.null() if kind == pa.struct([]) else kind)
-    kinds.setdefault(text, pa.large_string())
-    return pa.schema(list(kinds.items()))
+            kinds.setdefault(name, _storable(kind))
+    return pa.schema(list(kinds.items()) or [(text, pa.large_string())])
+
+
+def _storable(kind: pa.DataType) -> pa.DataType:
+    """Return a type with nulls in place of objects whose keys are unknown, which no format can store."""
+    if pa.types.is_list(kind):
+        return pa.list_(_storable(kind.value_type))
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct([(field.name, _storable(field.type)) for field in kind]) if kind.num_fields else pa.null()
 
 
 def kept_schema(masked: Sequence[MaskedSource], text: str) -> pa.Schema:

@@ -40,7 +40,7 @@ decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=N
 
 
 def is_exact(number: str) -> bool:
-    """Return whether a double keeps all digits of a number as it is written."""
+    """Return whether a double keeps all digits of a number as it is written; of whole numbers, also when printed."""
     value = float(number)
     if repr(value) == number:
         return True
@@ -51,6 +51,8 @@ def is_exact(number: str) -> bool:
         return not digits.strip("0")
     if len(digits.rstrip("0")) > _MOST_DIGITS:
         return False
+    if number.lstrip("-").isdecimal():
+        return Decimal(repr(value)) == Decimal(number)
     return Decimal(f"{value:.{len(digits) - 1}e}") == Decimal(number)
 
 

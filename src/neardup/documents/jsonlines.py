@@ -14,7 +14,7 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.column_paths import ColumnPath, find_in_types, possible_paths
 from neardup.documents.inputs import Codec, InputFile, one_line
-from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, plain_lines
+from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import ReadOptions, Reason, join_texts, map_type, one_array, unified_schema
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
@@ -197,8 +197,11 @@ class JsonLines:
             if kind is None:
                 return None
             roots[path.root] = kind
+        schema = pa.schema(list(roots.items()))
+        if next(inexact_numbers(block.data, schema), None) is not None:
+            return None
         try:
-            table = _read(block.data, pa.schema(list(roots.items())), "ignore")
+            table = _read(block.data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
             return None
         if table.num_rows != block.starts.size:
@@ -364,7 +367,7 @@ def _order_of(value: Any) -> int | float | str | None:
     if not isinstance(value, str):
         return None
     if isinstance(value, Number):
-        return int(value) if INTEGER.match(value) else float(value)
+        return int(value) if INTEGER.match(value) else float(value) if is_exact(value) else str(value)
     return value.encode(errors="replace").decode()
 
 

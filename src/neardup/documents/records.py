@@ -201,12 +201,16 @@ def id_array(values: Sequence[int | str | None]) -> Any:
     return pa.array([value if value is None else str(value) for value in values], pa.large_string())
 
 
+def _is_float(value: object) -> bool:
+    return isinstance(value, float)
+
+
 def order_array(values: Sequence[int | float | str | None]) -> Any:
-    """Return order values as int64, float64 or large_string, the first type that holds all."""
+    """Return order values as int64, float64 or large_string, the first type that holds all without a loss."""
     filled = [value for value in values if value is not None]
     if all(isinstance(value, int) and value in _INT64 for value in filled):
         return pa.array(values, pa.int64())
-    if not any(isinstance(value, str) for value in filled):
+    if not any(isinstance(value, str) or int(value) != float(value) for value in filled if not _is_float(value)):
         return pa.array([value if value is None else float(value) for value in values], pa.float64())
     return pa.array([value if value is None else str(value) for value in values], pa.large_string())
 
@@ -276,7 +280,12 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
     if not parts:
         return pa.array([], pa.int64())
     kind = order_type({chunk.type for chunk in parts if chunk.null_count < len(chunk)} or {parts[0].type}, name)
-    joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
+    try:
+        joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
+    except pa.ArrowInvalid:
+        # Whole numbers that doubles do not hold.
+        kind = pa.large_string()
+        joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
     return _numbers(joined) if is_text_type(kind) else joined
 
 
@@ -285,15 +294,20 @@ def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
 
     Raises ``InputError`` if the types have no common order.
     """
-    if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+    if len(kinds) > 1 and all(pa.types.is_integer(kind) for kind in kinds):
+        kinds = {pa.decimal128(20, 0) if pa.uint64() in kinds else pa.int64()}
+    elif len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
     has_texts = any(is_text_type(kind) for kind in kinds)
     if has_texts and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
         kinds = {pa.large_string()}
     if len(kinds) > 1:
+        from neardup.documents.column_paths import type_words
+
+        words = " and ".join(sorted(map(type_words, kinds)))
         raise InputError(
-            f"column {name!r} holds values of types {', '.join(sorted(map(str, kinds)))}, which have no "
-            "common order: choose another column or give it one type"
+            f"column {name!r} holds values of different types ({words}), which have no common order: choose another "
+            "column or give it one type"
         )
     return next(iter(kinds))
 
@@ -301,7 +315,9 @@ def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
 def _numbers(strings: Any) -> Any:
     strings = strings.cast(pa.large_string())
     filled = pc.if_else(pc.equal(strings, ""), None, strings)
-    for kind in (pa.int64(), pa.float64()):
+    # Doubles keep 15 digits.
+    kinds = (pa.int64(), pa.float64()) if (pc.max(pc.binary_length(strings)).as_py() or 0) <= 15 else (pa.int64(),)
+    for kind in kinds:
         try:
             return filled.cast(kind)
         except pa.ArrowInvalid:

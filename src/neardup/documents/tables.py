@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Self
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from neardup.documents.column_paths import ColumnPath, type_words
 from neardup.documents.inputs import one_line
 from neardup.documents.records import ColumnSource, ReadOptions, is_id_type, is_text_type
-from neardup.errors import InputError, option
+from neardup.errors import InputError, option, quoted
 
 TEXT, SPLIT = "text", "split"
 TEXTS = pa.large_string()
@@ -48,26 +49,67 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _table_of(data: Any) -> pa.Table:
+    package = type(data).__module__.partition(".")[0]
+    if package == "polars":
+        data = _polars_data(data.collect() if hasattr(data, "collect") else data)
+    if package == "pandas":
+        return _pandas_table(data)
     table = _arrow_table(data)
     if table is not None:
         return table
     if _is_dataset(data):
         streamed = hasattr(data, "iter") and not hasattr(data, "__len__")
         return _table_of_stream(data) if streamed else data.with_format("arrow")[:]
-    if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "collect"):
-        return _table_of(data.collect())
     if isinstance(data, Mapping):
         if data and all(map(_is_dataset, data.values())):
             return _table_of_splits({str(name): _table_of(split) for name, split in data.items()})
-        return pa.table({str(name): _column(column) for name, column in data.items()})
-    if type(data).__module__.split(".")[0] == "pandas":
-        return pa.Table.from_pandas(data) if hasattr(data, "columns") else pa.table({TEXT: pa.array(data)})
+        return pa.table({str(name): _column(column, str(name)) for name, column in data.items()})
     if isinstance(data, Iterable):
         items = data if isinstance(data, list | tuple) else list(data)
         if any(isinstance(item, Mapping) for item in items):
             return _table_of_rows(items)
-        return pa.table({TEXT: _column(items)})
+        return pa.table({TEXT: _column(items, TEXT)})
     raise TypeError("it is not iterable")
+
+
+def _polars_data(data: Any) -> Any:
+    """Return a Polars frame or series without the types that Arrow does not import: 128-bit integers become decimals.
+
+    Raises ``InputError`` for columns of Python objects, which Polars hands over as addresses.
+    """
+    from polars import Decimal, Int128, Object, Series, String, UInt128
+    from polars.exceptions import InvalidOperationError
+
+    def plain(series: Any) -> Any:
+        if series.dtype == Object:
+            raise InputError(
+                f"column {series.name!r} holds Python objects: give it a type, for instance with cast(pl.String)"
+            )
+        if series.dtype not in (Int128, UInt128):
+            return series
+        try:
+            return series.cast(Decimal(38, 0))
+        except InvalidOperationError:
+            return series.cast(String)
+
+    return plain(data) if isinstance(data, Series) else data.with_columns(map(plain, data.get_columns()))
+
+
+def _pandas_table(data: Any) -> pa.Table:
+    """Return a pandas frame, index, series or array as a table; several levels of names are joined by dots."""
+    if not hasattr(data, "columns"):
+        return pa.table({TEXT: _column(data, TEXT)})
+    if data.columns.nlevels > 1:
+        data = data.set_axis([".".join(filter(None, map(str, name))) for name in data.columns], axis="columns")
+    names = [str(name) for name in data.columns]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"the data frame has several columns named {quoted(repeated)}: give each its own name")
+    try:
+        return pa.Table.from_pandas(data)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # A column of objects: of numbers that Arrow would round, or of several types.
+        return pa.table({name: _column(data[column], name) for name, column in zip(names, data.columns, strict=True)})
 
 
 def _arrow_table(data: Any) -> pa.Table | None:
@@ -112,7 +154,8 @@ def _table_of_rows(rows: Sequence[Any]) -> pa.Table:
         if row is not None and not isinstance(row, Mapping):
             raise TypeError(f"row {place} is no dict, but others are")
     names = dict.fromkeys(name for row in rows if row is not None for name in row)
-    return pa.table({str(name): _column([None if row is None else row.get(name) for row in rows]) for name in names})
+    columns = {name: [None if row is None else row.get(name) for row in rows] for name in names}
+    return pa.table({str(name): _column(column, str(name)) for name, column in columns.items()})
 
 
 def _table_of_arrow_stream(data: Any) -> pa.Table:
@@ -123,19 +166,50 @@ def _table_of_arrow_stream(data: Any) -> pa.Table:
     return pa.table(data)
 
 
-def _column(values: Iterable[Any]) -> Any:
-    """Return a column of Python values; strings that UTF-8 cannot write become bytes, which are rejected later."""
-    if hasattr(values, "__arrow_c_stream__"):
+def _column(values: Iterable[Any], name: str) -> Any:
+    """Return a column of Python values.
+
+    Strings that UTF-8 cannot write become bytes, which are rejected later. Numbers that have no common type of Arrow
+    without a loss become text.
+
+    Raises ``InputError`` if the values have no common type.
+    """
+    if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "to_numpy"):
         return pa.chunked_array(values)
     if hasattr(values, "__arrow_c_array__"):
         return pa.array(values)
-    items = values if isinstance(values, list | tuple) else list(values)
     try:
-        array = pa.array(items)
-    except UnicodeEncodeError:
-        items = [v.encode(errors="surrogatepass") if isinstance(v, str) else v for v in items]
-        array = pa.array(items, pa.large_binary())
+        array = pa.array(values, from_pandas=True) if hasattr(values, "to_numpy") else None
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        array = None
+    if array is None:
+        array = _array_of(values if isinstance(values, list | tuple) else list(values), name)
     return array.cast(pa.large_string()) if pa.types.is_null(array.type) else array
+
+
+def _array_of(items: Sequence[Any], name: str) -> Any:
+    kinds = {type(item) for item in items} - {type(None)}
+    # Arrow makes a 1 of a true beside doubles.
+    if len(kinds) == 1 or bool not in kinds:
+        try:
+            return pa.array(items)
+        except UnicodeEncodeError:
+            encoded = [item.encode(errors="surrogatepass") if isinstance(item, str) else item for item in items]
+            return pa.array(encoded, pa.large_binary())
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            if kinds and all(issubclass(kind, int | float | Decimal) for kind in kinds):
+                return _exact_numbers(items)
+    names = " and ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputError(
+        f"column {quoted(name)} holds values of {names} that have no common type: make them all str, or leave it out"
+    )
+
+
+def _exact_numbers(items: Sequence[Any]) -> Any:
+    """Return numbers as uint64 if that holds all, else as text."""
+    if all(item is None or (isinstance(item, int) and 0 <= item < 1 << 64) for item in items):
+        return pa.array(items, pa.uint64())
+    return pa.array([None if item is None else str(item) for item in items], pa.large_string())
 
 
 TEXT_NAMES = (
@@ -252,8 +326,9 @@ def require_column(
             )
         if not accepts(path.kind):
             raise InputError(
-                f"{source.file.name}: column {name!r} holds {type_words(path.kind)}, but {rule}; choose another with "
-                f"{option}, or a part of one by a path such as doc.text or messages[].content: {listed_columns(source)}"
+                f"{source.file.name}: column {name!r} is of type {type_words(path.kind)!r}, but {rule}; choose another "
+                f"with {option}, or a part of one by a path such as doc.text or messages[].content: "
+                f"{listed_columns(source)}"
             )
 
 
@@ -280,7 +355,8 @@ def _usual_text(sources: Sequence[ColumnSource]) -> str:
     if name is not None:
         return name
     raise InputError(
-        f"{sources[0].file.name}: no column has a usual name of texts; name it with {option('--text-column')}: "
+        f"{sources[0].file.name}: no column is named like a text ({', '.join(TEXT_NAMES[:3])} ...); name it with "
+        f"{option('--text-column')}: "
         f"{listed_columns(sources[0])}"
     )
 
@@ -290,7 +366,8 @@ def _usual_time(sources: Sequence[ColumnSource], texts: Sequence[str]) -> str:
     if name is not None:
         return name
     raise InputError(
-        f"{sources[0].file.name}: no column has a usual name of times; name it with {option('--time-column')}: "
+        f"{sources[0].file.name}: no column is named like a time ({', '.join(TIME_NAMES[:3])} ...); name it with "
+        f"{option('--time-column')}: "
         f"{listed_columns(sources[0])}"
     )
 
