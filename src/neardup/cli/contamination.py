@@ -91,7 +91,6 @@ def contamination(
             # The columns of the test set have options of their own.
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
-        screen.print_columns(tests, "test set")
         with screen.written_files(), screen.reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(
@@ -113,6 +112,7 @@ def contamination(
                 from neardup.contamination.page import write_page
 
                 write_page(result, report, force=force, fail_over=fail_over, typed=screen.typed_command())
+        screen.print_columns(tests, "test set")
         screen.print_rejected_records(tests)
     failed = fail_over is not None and result.share > fail_over
     if failed:

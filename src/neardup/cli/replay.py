@@ -286,6 +286,7 @@ def replay(
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch, "columns": corpus.columns_used}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
             written.append(str(report_options.report))
+    screen.print_columns(corpus)
     screen.print_rejected_records(corpus)
     print_totals(
         run.totals,

@@ -180,9 +180,6 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     """Print what was detected on opening a corpus, and that files look like web pages if no recipe extracts these."""
     for note in corpus.notes:
         print_message(note)
-    print_columns(corpus)
-    if corpus.reference is not None:
-        print_columns(corpus.reference, "reference")
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
@@ -217,7 +214,9 @@ def print_rejected_records(corpus: Corpus) -> None:
 def reading_progress(
     corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
 ) -> Iterator[Progress | None]:
-    """Print the notes of a corpus before it is read and its rejected records afterwards; give a progress callback.
+    """Print the notes of a corpus before it is read, and its columns and rejected records afterwards.
+
+    Give a progress callback.
 
     ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     """
@@ -226,6 +225,9 @@ def reading_progress(
         announce_compilation(recipes[0] if recipes else None, *kernels)
     with progress_bar(stages) as progress:
         yield progress
+    print_columns(corpus)
+    if corpus.reference is not None:
+        print_columns(corpus.reference, "reference")
     print_rejected_records(corpus)
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from neardup.documents.column_paths import texts_in
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -216,7 +216,7 @@ class Corpus:
     @property
     def has_columns(self) -> bool:
         """Whether there are columns to choose from, which texts in files of their own have not."""
-        return any(source.columns() for source in self.sources if not isinstance(source, TextFiles))
+        return not all(isinstance(source, TextFiles) for source in self.sources)
 
     @property
     def declared_rows(self) -> int:
@@ -420,12 +420,7 @@ class Corpus:
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
         if added is not None:
-            for name in added.column_names:
-                if name in self.columns:
-                    raise OutputError(
-                        f"the input already has a column {name!r}, which would be added: choose other names with "
-                        f"{option('--annotate-prefix', 'prefix=')}"
-                    )
+            refuse_clash(self.columns, added)
         report = progress or (lambda rows: None)
         return copy_kept(self._masked(keep), output, self.read_options.text, report, added, threads)
 
