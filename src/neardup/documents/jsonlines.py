@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -166,9 +166,9 @@ class JsonLines:
             return False
         for path in possible_paths(name, decoded) if isinstance(decoded, dict) else ():
             value = path.of_object(decoded)
-            if value is not None and value != []:
+            if value not in (None, "", []):
                 kind = type_of(value)
-                self._found[name] = replace(path, kind=kind.value_type if path.is_list else kind)
+                self._found[name] = replace(path, kind=kind.value_type if isinstance(value, list) else kind)
                 return True
         return False
 
@@ -357,10 +357,8 @@ def _refuse_surrogates(text: str) -> None:
 
 def _text_at(name: str, value: Any, options: ReadOptions) -> Any:
     """Return the value of a text path; where another path goes on from it, only its strings count."""
-    is_joint = isinstance(value, list | dict) and any(
-        other.startswith((f"{name}[", f"{name}.")) for other in options.texts
-    )
-    if not is_joint:
+    goes_on = any(other.startswith((f"{name}[", f"{name}.")) for other in options.texts)
+    if not goes_on or not isinstance(value, list | dict):
         return value
     return join_texts(item for item in value if type(item) is str) or None
 
@@ -428,20 +426,27 @@ def may_have_records(source: Source) -> bool:
 def texts_of_records(masked: Iterable[tuple[Source, np.ndarray]], texts: Sequence[str]) -> pa.Table:
     """Return records whose values fit no table as a table of strings.
 
-    Its columns are the fields of the records, each value as it is written, and under the first name of ``texts`` the
-    texts of these columns and paths.
+    Its columns are the fields of the records and those of objects in them by their paths, each value as it is written,
+    and under the first name of ``texts`` the texts of these columns and paths.
     """
     rows: list[dict[str, str | None]] = []
     for source, mask in masked:
         paths = [path.as_text() for name in texts if (path := source.find_column(name)) is not None]
         for raw in source.records(mask):
             decoded = decode(raw.record.decode().strip(" \t\r\n"))
-            row = {name: _written(value) for name, value in decoded.items()}
+            row = {name: _written(value) for name, value in _fields_by_path(decoded)}
             found = [text for path in paths if isinstance(text := path.of_object(decoded), str)]
             rows.append(row | {texts[0]: join_texts(found)})
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
     return pa.table({name: pa.array(values, pa.large_string()) for name, values in columns.items()})
+
+
+def _fields_by_path(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _fields_by_path(inner, f"{prefix}{name}.")
+        yield prefix + name, inner
 
 
 def _written(value: Any) -> str | None:
