@@ -198,9 +198,7 @@ def test_a_text_that_has_changed_is_refused_where_it_is_read(place: Path) -> Non
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with contextlib.suppress(nd.StoreError):
             read.append(nd.open_index(place).documents()["text"].to_pylist())
-    # A few bits say only how much room a text takes.
-    assert len(read) < 5
-    assert all(texts == [NEWS, OTHER] for texts in read)
+    assert read == []
     with pytest.raises(nd.StoreError) as caught:
         nd.open_index(place).query(OTHER)
     assert says(caught.value, "texts.zstd", "build the index again")
@@ -307,7 +305,7 @@ def test_every_flipped_byte_is_found(place: Path) -> None:
     texts = [NEWS, OTHER, *corpus(1100)]
     index = nd.build_index({"id": [str(at) for at in range(len(texts))], "text": texts}, place).remove(["1"])
     files = [place / MANIFEST, *(place / name for name in index.manifest.files)]
-    assert len(files) == 12
+    assert len(files) == 14
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()
