@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit, uint8, uint64
+from numba import int64, uint8, uint64
 
 from neardup.kernels.bits import load_u8, load_u64
-from neardup.kernels.compilation import kernel, leaf_kernel
+from neardup.kernels.compilation import inlined, kernel, leaf_kernel
 
 #: Bytes of a block. A search reads some hundred blocks; the sums take 0.05 % of the files.
 BLOCK_BYTES = 1 << 14
@@ -35,7 +35,7 @@ class CheckedFiles(NamedTuple):
     is_intact: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _mixed(sum_so_far, word):
     """Return a sum with another word; the rotation carries each bit away from the top."""
     product = (sum_so_far ^ word) * _FACTOR

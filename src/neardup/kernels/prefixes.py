@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint8, uint32, uint64
+from numba import int32, int64, uint8, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.blocks import are_intact, check_slots
 from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.counts import sort_prefix, write_prefixes
 from neardup.kernels.tables import clear_table, contains_key, find_slot, table_buffer
 
@@ -64,43 +64,43 @@ class PrefixIndex(NamedTuple):
     first: int
 
 
-@njit(inline="always")
+@inlined
 def scrambled_key(key):
     """Return the bits from which the bucket and tag of a key are taken; the key's leading count is dropped."""
     return (key << uint64(8)) * _MULTIPLIER
 
 
-@njit(inline="always")
+@inlined
 def bucket_of_key(key, bits):
     """Return the bucket of a key."""
     return int64(scrambled_key(key) >> uint64(64 - bits))
 
 
-@njit(inline="always")
+@inlined
 def tag_of_key(key, bits):
     """Return the 16 bits of a key below those of its bucket."""
     return (scrambled_key(key) >> uint64(48 - bits)) & LOW_BITS
 
 
-@njit(inline="always")
+@inlined
 def pack_entry(rank, tag, position):
     """Return the entry of a key; a position above LAST_POSITION is lowered to it, which only loosens the bound."""
     return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(position, LAST_POSITION))
 
 
-@njit(inline="always")
+@inlined
 def entry_rank(entry):
     """Return the rank of an entry."""
     return int64(entry >> _RANK_SHIFT)
 
 
-@njit(inline="always")
+@inlined
 def entry_tag(entry):
     """Return the tag of an entry."""
     return (entry >> _TAG_SHIFT) & LOW_BITS
 
 
-@njit(inline="always")
+@inlined
 def entry_position(entry):
     """Return the position of an entry's key among the shared features of its set."""
     return int64(entry & LOW_BITS)
@@ -208,7 +208,7 @@ def _prefetch_lists(following, later, sets, index):
         prefetch(entries + uint64(8) * uint64(heads[bucket_of_key(keys[i], index.bits)]))
 
 
-@njit(inline="always")
+@inlined
 def add_candidate(candidate, remaining, size, sizes, rule, flags, candidates, count):
     """Add a set that shares a key to the candidates, once, if enough features remain for a match; return their number.
 
@@ -223,7 +223,7 @@ def add_candidate(candidate, remaining, size, sizes, rule, flags, candidates, co
     return count
 
 
-@njit(inline="always")
+@inlined
 def list_range(heads, entries, bucket, first):
     """Return where a list begins, in long lists at the first entry of this rank or a higher one, and where it ends."""
     at, high = int64(heads[bucket]), int64(heads[bucket + 1])
@@ -300,7 +300,7 @@ def clear_candidates(count, flags, candidates):
         flags[candidates[c]] = 0
 
 
-@njit(inline="always")
+@inlined
 def hamming_distance(row, bitmaps, other_row, other_bitmaps):
     """Return the number of bits in which bitmaps[row] and other_bitmaps[other_row] differ."""
     distance = uint64(0)
