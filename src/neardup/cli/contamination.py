@@ -112,6 +112,7 @@ def contamination(
                 from neardup.contamination.page import write_page
 
                 write_page(result, report, force=force, fail_over=fail_over, typed=screen.typed_command())
+        screen.print_columns(tests, "test set")
         screen.print_rejected_records(tests)
     failed = fail_over is not None and result.share > fail_over
     if failed:

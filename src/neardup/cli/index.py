@@ -46,7 +46,8 @@ def build(
         screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress,
     ):
         built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
-    _print_index(built_index, as_json=as_json)
+        columns = corpus.columns_used
+    _print_index(built_index, as_json=as_json, columns=columns)
 
 
 @subcommand(index_group)
@@ -66,7 +67,8 @@ def add(
     ):
         writer.add(corpus, threads=threads, progress=progress)
         writer.commit()
-    _print_index(DiskIndex(index), as_json=as_json)
+        columns = corpus.columns_used
+    _print_index(DiskIndex(index), as_json=as_json, columns=columns)
 
 
 @subcommand(index_group)
@@ -126,8 +128,8 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-def _print_index(index: DiskIndex, *, as_json: bool) -> None:
-    info: dict[str, Any] = index.info
+def _print_index(index: DiskIndex, *, as_json: bool, columns: dict[str, str | None] | None = None) -> None:
+    info: dict[str, Any] = index.info | ({} if columns is None else {"columns": columns})
     if as_json:
         screen.print_json(info)
         return

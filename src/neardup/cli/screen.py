@@ -185,6 +185,14 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
 
 
+def print_columns(corpus: Corpus, side: str = "") -> None:
+    """Print which columns of files are used; texts in files of their own have none."""
+    from neardup.documents.column_paths import column_words
+
+    if corpus.inputs and corpus.has_columns:
+        print_message(f"columns{' of the ' if side else ''}{side}: {column_words(corpus.columns_used)}")
+
+
 def print_rejected_records(corpus: Corpus) -> None:
     """Print the first rejected records and all torn files; for the latter the command exits with 3."""
     rejected = corpus.rejected
@@ -206,7 +214,9 @@ def print_rejected_records(corpus: Corpus) -> None:
 def reading_progress(
     corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
 ) -> Iterator[Progress | None]:
-    """Print the notes of a corpus before it is read and its rejected records afterwards; give a progress callback.
+    """Print the notes of a corpus before it is read, and its columns and rejected records afterwards.
+
+    Give a progress callback.
 
     ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     """
@@ -215,6 +225,9 @@ def reading_progress(
         announce_compilation(recipes[0] if recipes else None, *kernels)
     with progress_bar(stages) as progress:
         yield progress
+    print_columns(corpus)
+    if corpus.reference is not None:
+        print_columns(corpus.reference, "reference")
     print_rejected_records(corpus)
 
 
