@@ -105,6 +105,7 @@ def print_totals(
         "elapsed, on average",
         "classifier": totals.domain_counts.description,
         "balance": _balance(totals, downstream),
+        "columns": screen.describe_columns(corpus),
     }
     rows |= {name: place or "" for name, place in places.items()}
     share = f" ({totals.share:.1%})" if totals.items else ""
@@ -286,7 +287,6 @@ def replay(
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch, "columns": corpus.columns_used}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
             written.append(str(report_options.report))
-    screen.print_columns(corpus)
     screen.print_rejected_records(corpus)
     print_totals(
         run.totals,

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus, join_ids
-from neardup.documents.column_paths import find_in_types, texts_in, type_words
-from neardup.documents.records import Names, is_text_type, readable_texts
+from neardup.documents.arrays import is_text_type, type_words
+from neardup.documents.column_paths import find_in_types, texts_in
+from neardup.documents.records import Names, readable_texts
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
 from neardup.kernels import Integers, Words

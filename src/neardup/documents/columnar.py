@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.documents.column_paths import ColumnPath, find_in_types, plain_array, plain_type
+from neardup.documents.arrays import as_bytes, is_text_type, one_array, plain_array, plain_type
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
     Chunk,
@@ -25,12 +26,9 @@ from neardup.documents.records import (
     ReadOptions,
     Reason,
     RecordFault,
-    as_bytes,
     has_fractions,
     ids_from,
-    is_text_type,
     joined_column,
-    one_array,
     plain_values,
     readable_texts,
 )

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.documents.arrays import as_bytes, one_array
 from neardup.documents.column_paths import texts_in
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
 from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
@@ -43,14 +44,12 @@ from neardup.documents.records import (
     Reason,
     RecordFault,
     Source,
-    as_bytes,
     as_strings,
     join_order,
     joined_column,
     lengths_of,
     merged_batches,
     name_of_row,
-    one_array,
     readable_texts,
     repeated_ids,
     split_chunk,

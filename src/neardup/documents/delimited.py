@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from neardup.documents.arrays import join_texts, one_array
 from neardup.documents.column_paths import ColumnPath
 from neardup.documents.inputs import Codec, InputFile, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, join_texts, one_array
+from neardup.documents.records import ReadOptions, Reason
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 

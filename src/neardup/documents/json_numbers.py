@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.records import is_text_type
+from neardup.documents.arrays import is_text_type
 
 #: The text of a number that may fit into int64.
 INTEGER = re.compile(r"-?[0-9]{1,19}\Z")

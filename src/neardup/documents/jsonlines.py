@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
+from neardup.documents.arrays import join_texts, one_array
 from neardup.documents.column_paths import ColumnPath, find_in_types, possible_paths
 from neardup.documents.inputs import Codec, InputFile, one_line
 from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, join_texts, map_type, one_array, unified_schema
+from neardup.documents.records import ReadOptions, Reason, map_type, unified_schema
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 

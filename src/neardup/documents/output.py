@@ -21,9 +21,10 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from neardup.documents.arrays import as_bytes, is_text_type
 from neardup.documents.columnar import json_value
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
-from neardup.documents.records import as_bytes, is_text_type, lengths_of, plain_values
+from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
 from neardup.files import PartialOutput, placed_output

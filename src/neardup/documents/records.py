@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.documents.arrays import as_bytes, is_text_type, one_array, type_words
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
 from neardup.kernels import Bools, Integers
 
-if TYPE_CHECKING:
-    from neardup.documents.column_paths import ColumnPath
-
 _INT64 = range(-(1 << 63), 1 << 63)
-
-
-def is_text_type(kind: pa.DataType) -> bool:
-    """Return whether a column of this type can hold texts."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    tests = (
-        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-        *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
-    )
-    return any(test(kind) for test in tests)
 
 
 def is_id_type(kind: pa.DataType) -> bool:
@@ -40,25 +28,6 @@ def is_id_type(kind: pa.DataType) -> bool:
 
 def _is_decimal(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind))
-
-
-def as_bytes(array: Any) -> Any:
-    """Cast any text type to large_binary, unchecked: a large_string is a view of the same buffers."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array.cast(pa.large_binary(), safe=False)
-
-
-def one_array(column: Any) -> Any:
-    """Return a chunked array as one array."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
-
-
-def join_texts(texts: Iterable[str]) -> str:
-    """Return several texts as one, each on a line of its own; empty ones are left out."""
-    return "\n".join(filter(None, texts))
 
 
 def joined_column(columns: Sequence[Any]) -> Any:
@@ -302,8 +271,6 @@ def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
     if has_texts and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
         kinds = {pa.large_string()}
     if len(kinds) > 1:
-        from neardup.documents.column_paths import type_words
-
         words = " and ".join(sorted(map(type_words, kinds)))
         raise InputError(
             f"column {name!r} holds values of different types ({words}), which have no common order: choose another "

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from neardup.documents.column_paths import ColumnPath, type_words
+from neardup.documents.arrays import is_text_type, type_words
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.inputs import one_line
-from neardup.documents.records import ColumnSource, ReadOptions, is_id_type, is_text_type
+from neardup.documents.records import ColumnSource, ReadOptions, is_id_type
 from neardup.errors import InputError, option, quoted
 
 TEXT, SPLIT = "text", "split"
