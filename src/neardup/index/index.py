@@ -18,8 +18,8 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import placed_output
-from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
-from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, segment_path
+from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
+from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import overlaps_with_one
@@ -360,10 +360,7 @@ class DiskIndex:
     def check(self) -> None:
         """Read every byte of the index; raise ``StoreError``, which names the first file that has changed."""
         for part in self.manifest.segments:
-            for path, file in part.files.items():
-                absolute = segment_path(self.path, path, part)
-                if digest_of(absolute) != file.digest:
-                    raise damage_error(absolute)
+            check_part(self.path, part)
 
 
 def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:
