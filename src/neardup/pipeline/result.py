@@ -173,6 +173,7 @@ class Result:
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
                 "rejected": dict(reference.rejected.counts),
+                **({} if reference.known_count is None else {"known": reference.known_count}),
             }
         }
 
