@@ -168,7 +168,9 @@ class JsonLines:
             value = path.of_object(decoded)
             if value not in (None, "", []):
                 kind = type_of(value)
-                self._found[name] = replace(path, kind=kind.value_type if isinstance(value, list) else kind)
+                self._found[name] = replace(
+                    path, kind=kind.value_type if path.is_list and isinstance(value, list) else kind
+                )
                 return True
         return False
 
