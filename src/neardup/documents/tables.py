@@ -200,7 +200,9 @@ def choose_columns(
     for name in names:
         require_column(sources, name, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
-        key = _obvious(sources, ID_NAMES, is_id_type, names)
+        # A format may say which of its columns holds the ids.
+        declared = [source.id_column for source in sources if hasattr(source, "id_column")]
+        key = _obvious(sources, (*dict.fromkeys(declared), *ID_NAMES), is_id_type, names)
     elif key:
         require_column(sources, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == DETECTED_TIME_COLUMN:

@@ -1,0 +1,190 @@
+"""Inputs that a parser of Python reads document by document, such as WARC files and mail.
+
+Each pass parses the file again, and gives the same rows. What is no document by its kind, such as an image in a crawl,
+is not a row: it is counted as skipped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.columnar import fit_table, json_record
+from neardup.documents.inputs import Codec, InputFile
+from neardup.documents.records import Batch, Chunk, RawRecord, ReadOptions, RecordFault, joined_column
+
+#: Rows and characters of text after which a chunk ends.
+_MAX_ROWS, _MAX_CHARACTERS = 4096, 4 << 20
+#: Different things that are counted as skipped; more of them are counted together.
+_MAX_KINDS = 100
+_OTHERS = "others"
+#: What ids with a number are counted as.
+RENUMBERED = "repeated id, which got a number (~2)"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A document as the values of its columns, or a fault in its place; the row of a fault is set by the source.
+
+    ``position`` is the number of bytes on disk that were read so far.
+    """
+
+    values: dict[str, Any]
+    fault: RecordFault | None = None
+    position: int = 0
+
+
+class Skipped(Counter[str]):
+    """The numbers of things that are no documents, by what they are."""
+
+    def add(self, what: str, number: int = 1) -> None:
+        """Count things; beyond a number of different ones, they are counted together."""
+        name = " ".join(what.split())[:60]
+        self[name if name in self or len(self) < _MAX_KINDS else _OTHERS] += number
+
+
+#: Yields the documents of a file, and counts what it skips.
+Reader = Callable[[InputFile, Codec | None, Skipped], Generator[Parsed, None, None]]
+
+
+class ParsedSource:
+    """A file that a reader parses.
+
+    ``id_column`` holds the ids that the documents have from elsewhere, which may repeat. ``skipped`` is that of the
+    last complete pass.
+    """
+
+    def __init__(
+        self, file: InputFile, codec: Codec | None, schema: pa.Schema, id_column: str, read: Reader, *, pages: bool
+    ) -> None:
+        self.file, self.files = file, [file]
+        self.id_column = id_column
+        self.skipped = Skipped()
+        self.holds_pages = pages
+        self._codec, self._schema, self._read = codec, schema, read
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """Return names and types of the columns."""
+        return {field.name: field.type for field in self._schema}
+
+    def _parts(self) -> Iterator[list[Parsed]]:
+        skipped = Skipped()
+        with closing(self._read(self.file, self._codec, skipped)) as documents:
+            yield from parts_of(documents)
+        self.skipped = skipped
+
+    def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
+        """Pass one: yield the chosen columns."""
+        position = 0
+        for part in self._parts():
+            chunk = chunk_of(part, self._schema, options)
+            chunk.bytes_read, position = part[-1].position - position, part[-1].position
+            yield chunk
+
+    def schema(self, keep: np.ndarray) -> pa.Schema:
+        """Return the schema of the format, whatever rows are kept."""
+        del keep
+        return self._schema
+
+    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Pass two: yield the kept rows in order, as tables of this schema."""
+        row, stop = 0, int(np.flatnonzero(keep)[-1]) + 1 if keep.any() else 0
+        for part in self._parts() if stop else ():
+            rows = [one for one in part if _is_row(one)]
+            mask = keep[row : row + len(rows)]
+            kept = [one.values for one, chosen in zip(rows, mask.tolist(), strict=False) if chosen]
+            if kept:
+                yield fit_table(pa.Table.from_pylist(kept, self._schema), schema, self.file.name)
+            row += len(rows)
+            if row >= stop:
+                return
+
+    def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
+        """Yield the kept rows one by one as JSON."""
+        row = 0
+        for part in self._parts():
+            for one in (one for one in part if _is_row(one)):
+                if row < len(keep) and keep[row]:
+                    yield RawRecord(row, None, json_record(pa.Table.from_pylist([one.values], self._schema)))
+                row += 1
+
+
+def _is_row(one: Parsed) -> bool:
+    """Return whether it is a row: damage of the file is none."""
+    return one.fault is None or one.fault.count > 0
+
+
+def parts_of(documents: Iterator[Parsed]) -> Iterator[list[Parsed]]:
+    """Yield documents in parts of some megabytes."""
+    part: list[Parsed] = []
+    size = 0
+    for one in documents:
+        part.append(one)
+        size += len(one.values.get("text") or "")
+        if len(part) >= _MAX_ROWS or size >= _MAX_CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def chunk_of(part: Sequence[Parsed], schema: pa.Schema, options: ReadOptions) -> Chunk:
+    """Return the chosen columns of some rows."""
+    good: list[dict[str, Any]] = []
+    positions: list[int] = []
+    faults: list[RecordFault] = []
+    rows = 0
+    for one in part:
+        if one.fault is not None:
+            faults.append(replace(one.fault, row=rows))
+        else:
+            good.append(one.values)
+            positions.append(rows)
+        rows += _is_row(one)
+    arrays = {name: pa.array([values[name] for values in good], schema.field(name).type) for name in set(options.names)}
+    return Chunk(
+        rows,
+        joined_column([arrays[name] for name in options.texts]),
+        arrays[options.id] if options.id else None,
+        arrays[options.order] if options.order else None,
+        np.array(positions, dtype=np.int64),
+        faults,
+    )
+
+
+class RepeatedIds:
+    """Gives ids that occur again a number, in one pass: the second ``a`` becomes ``a~2``, the third ``a~3``.
+
+    One mail in five lists has one Message-ID, and a page that was fetched twice has one address. Whether they are
+    duplicates is for their texts to say.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._times: dict[str, int] = {}
+
+    def numbered(self, batch: Batch) -> Batch:
+        """Return a batch with distinct ids."""
+        if batch.ids is None or not pa.types.is_large_string(batch.ids.type):
+            return batch
+        before = self.count
+        ids = [self._distinct(key) for key in batch.ids.to_pylist()]
+        return batch if self.count == before else replace(batch, ids=pa.array(ids, pa.large_string()))
+
+    def _distinct(self, key: str) -> str:
+        times = self._times.get(key, 0) + 1
+        self._times[key] = times
+        if times == 1:
+            return key
+        self.count += 1
+        while (name := f"{key}~{times}") in self._times:
+            times += 1
+        self._times[key] = times
+        self._times[name] = 1
+        return name
