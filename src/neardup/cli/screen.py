@@ -183,10 +183,17 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+    if corpus.page_archives and recipes and not any(recipe.content for recipe in recipes):
+        print_message(
+            f"the pages in {corpus.page_archives[0]} are compared with all tags and navigation; --html compares only "
+            "their main content"
+        )
 
 
 def print_rejected_records(corpus: Corpus) -> None:
-    """Print the first rejected records and all torn files; for the latter the command exits with 3."""
+    """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
+    if corpus.skipped:
+        print_message(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
         print_message(f"rejected: {example}")

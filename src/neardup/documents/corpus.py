@@ -64,7 +64,6 @@ from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_c
 from neardup.files import PartialOutput
 from neardup.text.encoding import detect_encoding
 
-
 #: Formats of one document per file: a source is a series of files.
 _SERIES: dict[str, Callable[[list[InputFile]], TextFiles]] = {"text": TextFiles, "mail": MailFiles}
 

@@ -27,7 +27,8 @@ from neardup.documents.textfiles import TextFiles, content_of, id_of
 from neardup.text.encoding import decode_page
 from neardup.text.html import strip_tags
 
-_SCHEMA = pa.schema([(name, pa.large_string()) for name in "id date from to subject list_id text".split()])
+_COLUMNS = ("id", "date", "from", "to", "subject", "list_id", "text")
+_SCHEMA = pa.schema([(name, pa.large_string()) for name in _COLUMNS])
 #: The largest mail, with its attachments.
 LARGEST_MAIL = 128 << 20
 #: A mail of more parts than this is not parsed: each level of nesting costs time for each line.
@@ -35,10 +36,10 @@ MAX_PARTS = 1000
 _MAX_DEPTH = 100
 _UNDATED, _ATTACHMENT = "unreadable date", "attachment"
 
-#: Two of these make a mail of bytes: any text may begin with a word and a colon.
+#: One of these makes a mail of bytes: any text may begin with a word and a colon.
 _FIELDS = re.compile(
-    rb"^(?:from|to|subject|date|message-id|received|return-path|delivered-to|mime-version|content-type|sender|"
-    rb"reply-to|x-[\w-]+|list-[\w-]+|in-reply-to|references|cc|bcc|dkim-signature|authentication-results|status)[ \t]*:",
+    rb"^(?:from|to|subject|date|message-id|received|return-path|delivered-to|mime-version|content-type|sender|cc|bcc|"
+    rb"reply-to|x-[\w-]+|list-[\w-]+|in-reply-to|references|dkim-signature|authentication-results|status)[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
 _HEADER_END = re.compile(rb"\r?\n\r?\n")

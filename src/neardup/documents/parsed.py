@@ -48,6 +48,9 @@ class Skipped(Counter[str]):
         name = " ".join(what.split())[:60]
         self[name if name in self or len(self) < _MAX_KINDS else _OTHERS] += number
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {number:,}" for name, number in sorted(self.items()))
+
 
 #: Yields the documents of a file, and counts what it skips.
 Reader = Callable[[InputFile, Codec | None, Skipped], Generator[Parsed, None, None]]

@@ -8,6 +8,7 @@ and counted. A record that cannot be parsed is rejected, and reading goes on at 
 from __future__ import annotations
 
 import io
+import logging
 import re
 import zlib
 from collections.abc import Callable, Generator
@@ -76,6 +77,8 @@ def _warcio() -> _Warcio:
             f"reading WARC files needs warcio, and {error.name or error} is not installed; "
             "pip install 'neardup[warc]' brings it"
         ) from None
+    # It warns of addresses with spaces on standard error.
+    logging.getLogger("warcio").addHandler(logging.NullHandler())
     return _Warcio(
         ArcWarcRecordLoader().parse_record_stream,
         StatusAndHeadersParser(["HTTP/"], verify=False).parse,

@@ -148,6 +148,7 @@ class Result:
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "rejected": dict(self._corpus.rejected.counts),
+            **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
