@@ -15,6 +15,7 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, st
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
+from neardup.documents.parsed import ParsedSource
 from neardup.documents.records import Source, unified_schema
 from neardup.documents.streams import read_ahead
 from neardup.documents.textfiles import TextFiles, id_of
@@ -146,6 +147,11 @@ def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
+                    )
+                if isinstance(source, ParsedSource):
+                    raise OutputError(
+                        f"{output} cannot hold {file.name}: WARC files and mailboxes are read and not written, so name "
+                        "a file such as kept.jsonl"
                     )
                 if file.filesystem is None or is_folder_name(place):
                     raise OutputError(

@@ -58,7 +58,7 @@ from neardup.documents.records import (
 from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
-from neardup.documents.textfiles import TextFiles
+from neardup.documents.textfiles import TextFiles, notes_on
 from neardup.documents.warc import warc_source
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
@@ -74,7 +74,9 @@ def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[S
     forms = ((_format_of(file, notes), file) for file in _distinguish_folders(files))
     for kind, group in groupby(forms, key=lambda pair: pair[0].kind):
         if kind in _SERIES:
-            sources.append(_SERIES[kind]([file for _, file in group]))
+            series = [file for _, file in group]
+            notes += notes_on(series)
+            sources.append(_SERIES[kind](series))
         else:
             sources += [_open(file, form, spool, is_only_input=len(files) == 1) for form, file in group]
     return sources
@@ -304,7 +306,7 @@ class Corpus:
         accepted = TORN if self.allow_torn else frozenset[str]()
         if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            has_columns = not all(isinstance(source, TextFiles) for source in self.sources)
+            has_columns = not all(isinstance(source, TextFiles | ParsedSource) for source in self.sources)
             hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():

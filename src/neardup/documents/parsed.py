@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neardup.documents.columnar import fit_table, json_record
 from neardup.documents.inputs import Codec, InputFile
-from neardup.documents.records import Batch, Chunk, RawRecord, ReadOptions, RecordFault, joined_column
+from neardup.documents.records import Batch, Chunk, RawRecord, ReadOptions, Reason, RecordFault, joined_column
 
 #: Rows and characters of text after which a chunk ends.
 _MAX_ROWS, _MAX_CHARACTERS = 4096, 4 << 20
@@ -77,9 +77,13 @@ class ParsedSource:
         return {field.name: field.type for field in self._schema}
 
     def _parts(self) -> Iterator[list[Parsed]]:
-        skipped = Skipped()
+        skipped, is_empty = Skipped(), True
         with closing(self._read(self.file, self._codec, skipped)) as documents:
-            yield from parts_of(documents)
+            for part in parts_of(documents):
+                is_empty = False
+                yield part
+        if is_empty and skipped:
+            yield [Parsed({}, RecordFault(0, Reason.NO_DOCUMENT, 0, detail=f"skipped {skipped}"), self.file.size)]
         self.skipped = skipped
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:

@@ -345,6 +345,7 @@ class Reason:
     TOO_LONG = "longer than the largest document allowed"
     BROKEN_RECORD = "record cannot be read"
     NOT_MAIL = "not a mail"
+    NO_DOCUMENT = "it holds no document"
     DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
     CUT_LINE = "last line is cut short"
     CUT_RECORD = "last record is cut short"
@@ -355,10 +356,10 @@ class Reason:
 TORN = frozenset(
     {
         *(Reason.CUT_LINE, Reason.CUT_RECORD, Reason.DAMAGED_COMPRESSION),
-        *(Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP),
+        *(Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP, Reason.NO_DOCUMENT),
     }
 )
-"""Reasons that concern a file and not one record: the rest of the file is unknown."""
+"""Reasons that concern a file and not one record: the rest of the file is unknown, or all of it is unusable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.documents.inputs import IN_MEMORY
 from neardup.documents.output import OutputFile
-from neardup.documents.records import RawRecord, RecordFault, Source, name_of_row
+from neardup.documents.records import RawRecord, Reason, RecordFault, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
@@ -43,6 +43,8 @@ class TornFile:
     reason: str
 
     def __str__(self) -> str:
+        if self.reason == Reason.NO_DOCUMENT:
+            return f"{self.file} holds no document"
         rows = "1 row was read" if self.rows_read == 1 else f"{self.rows_read:,} rows were read"
         return f"{self.file} is torn ({self.reason}): {rows} of it"
 
