@@ -203,7 +203,7 @@ def print_rejected_records(corpus: Corpus) -> None:
         for example in corpus.reference.rejected.examples:
             print_message(f"rejected from the reference: {example}")
     for torn in corpus.all_torn_files:
-        way_out = "" if corpus.allow_torn else "; get the whole file, or accept what was read with --allow-torn"
+        way_out = "" if corpus.allow_torn else f"; {torn.hint}, or accept what was read with --allow-torn"
         print_message(f"{torn}{way_out}")
     if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)

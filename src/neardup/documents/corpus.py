@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import groupby, pairwise
@@ -311,7 +311,7 @@ class Corpus:
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
-            message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
+            message = f"{torn[0]}{more}; {torn[0].hint}, or say allow_torn=True"
             warnings.warn(message, TornInput, stacklevel=2)
 
     @property
@@ -356,9 +356,12 @@ class Corpus:
             read = 0 if isinstance(source, TextFiles) else rows - lost[name]
             self.torn_files.append(TornFile(name, read, reason))
 
-    def record_scan(self, results: Iterable[tuple[int, Sequence[RecordFault]]]) -> None:
+    def record_scan(
+        self, results: Iterable[tuple[int, Sequence[RecordFault]]], skipped: Mapping[str, int] | None = None
+    ) -> None:
         """Record a scan in other processes: for each source its number of rows, and its broken records."""
         self._begin_scan()
+        self.skipped.update(skipped or {})
         for source, (rows, faults) in zip(self.sources, results, strict=True):
             for fault in faults:
                 self._rejections.add(source, fault)

@@ -42,6 +42,11 @@ class TornFile:
     rows_read: int
     reason: str
 
+    @property
+    def hint(self) -> str:
+        """What to do about it, for messages."""
+        return "leave it out" if self.reason == Reason.NO_DOCUMENT else "get the whole file"
+
     def __str__(self) -> str:
         if self.reason == Reason.NO_DOCUMENT:
             return f"{self.file} holds no document"
