@@ -119,13 +119,14 @@ class _Lines(io.BufferedReader):
 
     def next_start(self) -> tuple[int, bytes, bytes]:
         """Return the place and the first line of the next record, and what stands before it that is not blank."""
-        before = b""
+        before, place = b"", self.tell()
         while True:
-            place, line = self.tell(), super().readline(_LONGEST_LINE)
+            line = super().readline(_LONGEST_LINE)
             if not line or line.startswith(_START):
                 return place, line, before
-            if line.strip(b"\r\n"):
-                before = before or line
+            if not before and line.strip(b"\r\n"):
+                before = line
+            place += len(line)
 
 
 class _RecordError(Exception):
@@ -205,10 +206,12 @@ def _document(record: Any, skipped: Skipped) -> dict[str, Any] | None:
     if kind not in ("response", "resource", "conversion") or header("WARC-Segment-Number"):
         skipped.add(f"segmented {kind}" if header("WARC-Segment-Number") else f"{kind or 'untyped'} record")
         return None
-    url = header("WARC-Target-URI") or None
+    url = header("WARC-Target-URI")
+    if not url:
+        raise _RecordError("it has no WARC-Target-URI")
     stated = record.content_type or ""
     status, http = None, None
-    if kind == "response" and url is not None and url.lower().startswith(("http:", "https:")):
+    if kind == "response" and url.lower().startswith(("http:", "https:")):
         http = _http_headers(record)
         status = _status_of(http)
         if status != 200:
