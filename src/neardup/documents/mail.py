@@ -36,23 +36,26 @@ MAX_PARTS = 1000
 _MAX_DEPTH = 100
 _UNDATED, _ATTACHMENT = "unreadable date", "attachment"
 
-#: One of these makes a mail of bytes: any text may begin with a word and a colon.
-_FIELDS = re.compile(
-    rb"^(?:from|to|subject|date|message-id|received|return-path|delivered-to|mime-version|content-type|sender|cc|bcc|"
-    rb"reply-to|x-[\w-]+|list-[\w-]+|in-reply-to|references|dkim-signature|authentication-results|status)[ \t]*:",
-    re.IGNORECASE | re.MULTILINE,
+_KNOWN_FIELD = (
+    rb"(?i:from|to|subject|date|message-id|received|return-path|delivered-to|mime-version|content-type|sender|cc|bcc|"
+    rb"reply-to|x-[\w-]+|list-[\w-]+|in-reply-to|references|dkim-signature|authentication-results|status)[ \t]*:"
 )
+#: One of these makes a mail of bytes: any text may begin with a word and a colon.
+_FIELDS = re.compile(rb"^" + _KNOWN_FIELD, re.MULTILINE)
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _PARTS = re.compile(rb"^content-type[ \t]*:[ \t\r\n]*(?:multipart|message)/", re.IGNORECASE | re.MULTILINE)
-#: The start of the next mail of a mailbox: after a blank line, a line that begins with "From " and has a time of day
-#: and a year, and then a field.
-_NEXT_MAIL = re.compile(rb"\n\r?\n(?=From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n[!-9;-~]+[ \t]*:)")
+#: The start of the next mail of a mailbox: a line that begins with "From ", has a time of day and a year, and is
+#: followed by a field; without these, a blank line before it and a usual field after it.
+_NEXT_MAIL = re.compile(
+    rb"\n(?=From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:))"
+    rb"|\n\r?\n(?=From [^\n]*\n" + _KNOWN_FIELD + rb")"
+)
 _FROM_LINE = re.compile(rb"From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<\s*([^<>\s]+)\s*>")
 _WORD = r"=\?[^?\s]{1,80}\?[bBqQ]\?[^?\n]*+\?="
-#: Encoded words that follow each other; what separates them is no text.
-_WORDS = re.compile(rf"{_WORD}(?:\s+{_WORD})*+")
+#: Encoded words that follow each other; what separates them is no text. The library's time grows with the square.
+_WORDS = re.compile(rf"{_WORD}(?:\s+{_WORD}){{0,99}}+")
 
 
 def mailbox_source(file: InputFile, codec: Codec | None) -> ParsedSource:

@@ -37,7 +37,7 @@ _SCHEMA = pa.schema(
 )
 #: The largest page, compressed or not.
 LARGEST_PAGE = 64 << 20
-_LARGEST_HEADER = 1 << 20
+_LARGEST_HEADER = 1 << 18
 _LONGEST_LINE = 1 << 16
 _BUFFER = 1 << 18
 _START = b"WARC/"
@@ -185,7 +185,7 @@ def _parsed_record(lines: _Lines, first: bytes) -> Any:
     except Exception as error:  # whatever a library raises about foreign bytes concerns this record
         raise _RecordError(one_line(error, 120)) from None
     if lines.header_left <= 0:
-        raise _RecordError(f"its header is longer than {_LARGEST_HEADER >> 20} MiB")
+        raise _RecordError(f"its header is longer than {_LARGEST_HEADER >> 10} KiB")
     length = record.rec_headers.get_header("Content-Length") or ""
     if not (length.isascii() and length.isdigit() and len(length) < 20):
         raise _RecordError(f"it has the length {length[:40]!r}" if length else "it has no length")
