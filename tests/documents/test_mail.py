@@ -259,7 +259,7 @@ HOSTILE = {
     "question marks": mail_of(Subject="?=" * 100_000),
     "addresses": mail_of(To="a@b.org, " * 50_000),
     "comments": mail_of(From="(" * 100_000, Date="(" * 100_000, Content_Type="(" * 100_000),
-    "parameters": mail_of(Content_Type="text/plain; " + "a=b; " * 50_000),
+    "parameters": mail_of(Content_Type="text/plain; " + "".join(f"a*{n}=b; " for n in range(100_000))),
     "quotes": mail_of(Content_Type='text/plain; a="' + '\\"' * 50_000),
     "boundaries": mail_of("--b\n" * 100_000, Content_Type="multipart/mixed; boundary=b"),
     "fields": b"".join(b"X-%d: y\n" % n for n in range(50_000)) + mail_of(),

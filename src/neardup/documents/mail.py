@@ -34,6 +34,8 @@ LARGEST_MAIL = 128 << 20
 #: A mail of more parts than this is not parsed: each level of nesting costs time for each line.
 MAX_PARTS = 1000
 _MAX_DEPTH = 100
+#: The longest field that describes a part; the library's time grows with the square of the number of its parameters.
+_LONGEST_FIELD = 16 << 10
 _UNDATED, _ATTACHMENT = "unreadable date", "attachment"
 
 _KNOWN_FIELD = (
@@ -43,7 +45,10 @@ _KNOWN_FIELD = (
 #: One of these makes a mail of bytes: any text may begin with a word and a colon.
 _FIELDS = re.compile(rb"^" + _KNOWN_FIELD, re.MULTILINE)
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
-_PARTS = re.compile(rb"^content-type[ \t]*:[ \t\r\n]*(?:multipart|message)/", re.IGNORECASE | re.MULTILINE)
+_PARTS = re.compile(rb"^content-type[ \t]*+:[ \t\r\n]*+(?:multipart|message)/", re.IGNORECASE | re.MULTILINE)
+_PART_FIELDS = re.compile(
+    rb"^content-(?:type|disposition)[ \t]*+:(?:[^\n]*+\n(?=[ \t]))*+[^\n]*+", re.IGNORECASE | re.MULTILINE
+)
 #: The start of the next mail of a mailbox: a line that begins with "From ", has a time of day and a year, and is
 #: followed by a field; without these, a blank line before it and a usual field after it.
 _NEXT_MAIL = re.compile(
@@ -118,16 +123,17 @@ def _mails(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[
     with closing(blocks(file, codec, _mail_ends)) as all_blocks:
         for block in all_blocks:
             position += block.bytes_read
+            next_line = block.line
             for place in range(block.starts.size):
                 data = block.record(place)
+                line, next_line = next_line, next_line + data.count(b"\n")
                 if not data.strip():
                     continue
                 number += 1
                 data = _QUOTED_FROM.sub(rb"\1", _FROM_LINE.sub(b"", data, count=1) if _is_from(data) else data)
-                yield parse_mail(data, f"{name}:{number}", skipped, block.line_of(place), position)
+                yield parse_mail(data, f"{name}:{number}", skipped, line, position)
             if block.damage:
-                line = block.line + block.data.count(b"\n")
-                fault = RecordFault(0, Reason.DAMAGED_COMPRESSION, 0, line, detail=block.damage, record=block.tail)
+                fault = RecordFault(0, Reason.DAMAGED_COMPRESSION, 0, next_line, detail=block.damage, record=block.tail)
                 yield Parsed({}, fault, position)
 
 
@@ -166,6 +172,8 @@ def parse_mail(data: bytes, name: str, skipped: Skipped, line: int | None = None
         return fault(Reason.NOT_MAIL, "it begins with no header of a mail")
     if sum(1 for _ in _PARTS.finditer(data)) > MAX_PARTS:
         return fault(Reason.BROKEN_RECORD, f"more than {MAX_PARTS:,} multiparts")
+    if any(len(match[0]) > _LONGEST_FIELD for match in _PART_FIELDS.finditer(data)):
+        return fault(Reason.BROKEN_RECORD, f"a field that describes a part is longer than {_LONGEST_FIELD:,} bytes")
     try:
         mail = message_from_bytes(data)
         fields = _fields_of(mail)
