@@ -95,20 +95,21 @@ def test_header_fields_are_decoded_however_they_are_written(tmp_path: Path, subj
 
 
 @pytest.mark.parametrize(
-    ("kind", "encoded"),
+    ("kind", "encoding"),
     [
-        ("text/plain; charset=koi8-r", "роза".encode("koi8-r")),
-        ("text/plain; charset=us-ascii", "роза".encode()),
-        ("text/plain; charset=nosuch", "роза".encode()),
-        ("text/plain", "роза".encode()),
-        ("text/plain; charset=", "роза".encode()),
-        ("TEXT/PLAIN; charset*=utf-8''koi8-r", "роза".encode("koi8-r")),
-        ("nonsense", "роза".encode()),
-        ("text/html; charset=utf-8", "<p>роза<br></p>".encode()),
+        ("text/plain; charset=koi8-r", "koi8-r"),
+        ("TEXT/PLAIN; charset*=utf-8''koi8-r", "koi8-r"),
+        ("text/plain; charset=us-ascii", "utf-8"),
+        ("text/plain; charset=nosuch", "utf-8"),
+        ("text/plain; charset=", "utf-8"),
+        ("text/plain", "utf-8"),
+        ("nonsense", "utf-8"),
+        ("text/html; charset=utf-8", "utf-8"),
     ],
 )
-def test_bodies_are_decoded_by_their_charset(tmp_path: Path, kind: str, encoded: bytes) -> None:
-    assert read_mail(tmp_path, mail_of("", Content_Type=kind) + encoded)["text"] == "роза"
+def test_bodies_are_decoded_by_their_charset(tmp_path: Path, kind: str, encoding: str) -> None:
+    body = "<p>роза<br></p>" if "html" in kind else "роза"
+    assert read_mail(tmp_path, mail_of("", Content_Type=kind) + body.encode(encoding))["text"] == "роза"
 
 
 def multipart(kind: str, *parts: Any) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus
+from neardup.documents.column_paths import find_in_table, possible_paths
 from neardup.documents.records import value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import RecipeError, option
@@ -360,10 +361,10 @@ def read_records(
     column that the table does not have.
     """
     title, time = needed_columns(vector, table.column_names, title_column=title_column, time_column=time_column)
-    titles = [value or None for value in value_texts(table[title])] if title else None
+    titles = [value or None for value in value_texts(find_in_table(table, title))] if title else None
     times = None
     if time:
-        microseconds, readable = times_of(table[time])
+        microseconds, readable = times_of(find_in_table(table, time))
         times = np.where(readable, microseconds, NO_TIME)
     return Records(texts, titles, times)
 
@@ -396,7 +397,7 @@ def find_measure_column(
 
     Raises ``RecipeError`` if there is none; the message names ``option`` as the way to choose one.
     """
-    found = (chosen if chosen in names else "") if chosen else find_usual_column(names, usual_names)
+    found = (chosen if possible_paths(chosen, names) else "") if chosen else find_usual_column(names, usual_names)
     if not found:
         missing = f"no column {chosen!r}" if chosen else f"none of the columns {', '.join(usual_names)}"
         raise RecipeError(

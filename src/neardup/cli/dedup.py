@@ -55,20 +55,22 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
         engine: Engine | None,
         *,
         write: bool,
+        columns: bool = False,
         pairs_per_document: float | None = None,
         margin: float | None = None,
         **memory_options: Any,
     ) -> Iterator[tuple[Result, Progress | None]]:
         """Give the result of a recipe on a corpus, from Spark if there is such an engine, and the progress bar.
 
-        ``index`` is the reference, if it is one; ``write`` says whether documents are written inside the block; the
+        ``index`` is the reference, if it is one; ``write`` says whether documents are written inside the block, and
+        ``columns`` whether to print which columns are used; the
         other parameters are those of ``pipeline.run``.
         """
         if engine is not None:
             from neardup.spark.engine import run_on_spark
 
             with (
-                screen.reading_progress(corpus, recipe, kernels=None) as progress,
+                screen.reading_progress(corpus, recipe, kernels=None, columns=columns) as progress,
                 run_on_spark(
                     corpus,
                     recipe,
@@ -85,7 +87,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
 
         stages = screen.stage_names(recipe, margin=margin is not None, write=write)
         kernels = () if index is None else ("prefixes.match_ranks", "prefixes.find_partners")
-        with screen.reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress:
+        with screen.reading_progress(corpus, recipe, kernels=kernels, stages=stages, columns=columns) as progress:
             if index is not None:
                 # Pairs beyond the threshold may be of any document.
                 everything = margin is not None
@@ -248,7 +250,7 @@ def dedup(
         screen.print_json(result.summary)
     names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
     places = ({} if dry_run else {"kept": output}) | names
-    _print_summary(result.summary, recipe, places, options.memory)
+    _print_summary(result.summary, corpus, recipe, places, options.memory)
     _warn_if_outside_domain(classifier, result.summary)
 
 
@@ -344,7 +346,9 @@ def _describe_reference(reference: dict[str, Any] | None) -> str:
     return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches"
 
 
-def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, str | None], memory: int | None) -> None:
+def _print_summary(
+    summary: dict[str, Any], corpus: Corpus, recipe: Recipe, places: dict[str, str | None], memory: int | None
+) -> None:
     values, stages = summary["recipe"], summary["stages"]
     texts = "contents" if values["content"] else "texts"
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
@@ -361,6 +365,7 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         "little text": _describe_undecidable(summary["undecidable"], values),
         "search": screen.describe_lsh(summary["search"]),
         "classifier": _describe_classifier(summary),
+        "columns": screen.describe_columns(corpus),
         "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
         + (f"; peak memory {format_size(peak)}{_describe_excess(peak, memory)}" if peak else ""),
@@ -435,7 +440,10 @@ def pairs(
     from neardup.documents import open_writer
 
     with options.open(inputs, against=against if index is None else None) as corpus:
-        with options.run(corpus, recipe, index, engine, write=False, classifier=classifier) as (result, _):
+        with options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier) as (
+            result,
+            _,
+        ):
             if file is not None:
                 with open_writer(file, result.pairs.schema(), force) as writer:
                     for table in result.pairs.chunks():

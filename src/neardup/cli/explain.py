@@ -59,6 +59,7 @@ def explain(
             screen.announce_compilation(None)
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
+        screen.print_columns(corpus)
 
     explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
     if as_json:

@@ -10,6 +10,7 @@ from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Thread
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
+    from neardup.documents import Corpus
     from neardup.index.index import DiskIndex
 
 #: The kernels of a writer.
@@ -43,10 +44,10 @@ def build(
     check_new_path(output)
     with (
         read_options.open(inputs) as corpus,
-        screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress,
+        screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
     ):
         built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
-    _print_index(built_index, as_json=as_json)
+    _print_index(built_index, as_json=as_json, corpus=corpus)
 
 
 @subcommand(index_group)
@@ -62,11 +63,11 @@ def add(
     with (
         open_writer(index) as writer,
         read_options.open(inputs) as corpus,
-        screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS) as progress,
+        screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
     ):
         writer.add(corpus, threads=threads, progress=progress)
         writer.commit()
-    _print_index(DiskIndex(index), as_json=as_json)
+    _print_index(DiskIndex(index), as_json=as_json, corpus=corpus)
 
 
 @subcommand(index_group)
@@ -126,8 +127,8 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-def _print_index(index: DiskIndex, *, as_json: bool) -> None:
-    info: dict[str, Any] = index.info
+def _print_index(index: DiskIndex, *, as_json: bool, corpus: Corpus | None = None) -> None:
+    info: dict[str, Any] = index.info | ({} if corpus is None else {"columns": corpus.columns_used})
     if as_json:
         screen.print_json(info)
         return
@@ -138,6 +139,7 @@ def _print_index(index: DiskIndex, *, as_json: bool) -> None:
             "size": f"{format_size(info['bytes'])}{share}",
             "segments": f"{info['segments']:,}",
             "removed": f"{info['removed']:,}, which compact frees" if info["removed"] else "",
+            "columns": "" if corpus is None else screen.describe_columns(corpus),
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",
         },
     )

@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
+from neardup.documents.arrays import as_bytes, one_array
+from neardup.documents.column_paths import texts_in
+from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -33,7 +35,6 @@ from neardup.documents.inputs import (
     suffixes,
 )
 from neardup.documents.jsonlines import json_source
-from neardup.documents.mail import MailFiles, mailbox_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.parsed import RENUMBERED, ParsedSource, RepeatedIds, Skipped
 from neardup.documents.records import (
@@ -44,28 +45,26 @@ from neardup.documents.records import (
     Reason,
     RecordFault,
     Source,
-    as_bytes,
     as_strings,
     join_order,
     joined_column,
+    lengths_of,
     merged_batches,
     name_of_row,
-    one_array,
     readable_texts,
     repeated_ids,
     split_chunk,
 )
 from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
-from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
+from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is_single, require_column, table_of
 from neardup.documents.textfiles import TextFiles, notes_on
-from neardup.documents.warc import warc_source
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
 from neardup.text.encoding import detect_encoding
 
 #: Formats of one document per file: a source is a series of files.
-_SERIES: dict[str, Callable[[list[InputFile]], TextFiles]] = {"text": TextFiles, "mail": MailFiles}
+_SERIES = frozenset({"text", "mail"})
 
 
 def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[Source]:
@@ -76,17 +75,26 @@ def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[S
         if kind in _SERIES:
             series = [file for _, file in group]
             notes += notes_on(series)
-            sources.append(_SERIES[kind](series))
+            sources.append(_open_series(kind, series))
         else:
             sources += [_open(file, form, spool, is_only_input=len(files) == 1) for form, file in group]
     return sources
+
+
+def _open_series(kind: str, files: list[InputFile]) -> TextFiles:
+    if kind == "text":
+        return TextFiles(files)
+    # Few runs read mail, and the standard library's modules for it take a while to load.
+    from neardup.documents.mail import MailFiles
+
+    return MailFiles(files)
 
 
 def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = None) -> Source:
     """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
     form = _format_of(files[0], [])
     if form.kind in _SERIES:
-        return _SERIES[form.kind](list(files))
+        return _open_series(form.kind, list(files))
     return _open(files[0], form, spool, is_only_input=False, span=span)
 
 
@@ -135,8 +143,12 @@ def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, spa
     if form.kind == "csv":
         return delimited_source(file, form.codec)
     if form.kind == "warc":
+        from neardup.documents.warc import warc_source
+
         return warc_source(file, form.codec)
     if form.kind == "mbox":
+        from neardup.documents.mail import mailbox_source
+
         return mailbox_source(file, form.codec)
     try:
         return columnar_source(file, form.kind, form.codec, spool, span)
@@ -218,6 +230,24 @@ class Corpus:
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
+    def columns_used(self) -> dict[str, str | None]:
+        """The columns of texts and ids (None for row numbers), and that of the order, if there is one, by its use."""
+        options = self.read_options
+        used = {"text": ",".join(self._shown(name, is_text=True) for name in options.texts)}
+        columns = used | {"id": self._shown(options.id) if options.id else None}
+        return columns | ({options.order_use: self._shown(options.order)} if options.order else {})
+
+    def _shown(self, name: str, *, is_text: bool = False) -> str:
+        found = (source.find_column(name) for source in self.sources if source.columns())
+        path = next((path for path in found if path is not None), None)
+        return name if path is None else str(path.as_text() if is_text else path)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are columns to choose from, which texts in files of their own have not."""
+        return not all(type(source) is TextFiles for source in self.sources)
+
+    @property
     def declared_rows(self) -> int:
         """The number of raw rows that inputs declare before they are read; most formats declare none."""
         rows = sum(
@@ -289,7 +319,7 @@ class Corpus:
             [source for source in self.sources if source.columns()],
             column,
             option_name,
-            lambda kind: not pa.types.is_nested(kind),
+            is_single,
             "its values must be single ones",
         )
 
@@ -306,8 +336,8 @@ class Corpus:
         accepted = TORN if self.allow_torn else frozenset[str]()
         if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            has_columns = not all(isinstance(source, TextFiles | ParsedSource) for source in self.sources)
-            hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
+            is_fixed = all(isinstance(source, TextFiles | ParsedSource) for source in self.sources)
+            hint = "" if is_fixed else f", and name its column of texts with {option('--text-column')}"
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
@@ -336,8 +366,7 @@ class Corpus:
                 self._document_count += len(batch.texts)
                 yield batch
             self._finish_source(source, row - first, damage)
-            if isinstance(source, ParsedSource | MailFiles):
-                self.skipped.update(source.skipped)
+            self.skipped.update(getattr(source, "skipped", {}))
         if repeats.count:
             self.skipped.add(RENUMBERED, repeats.count)
 
@@ -430,12 +459,7 @@ class Corpus:
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
         if added is not None:
-            for name in added.column_names:
-                if name in self.columns:
-                    raise OutputError(
-                        f"the input already has a column {name!r}, which would be added: choose other names with "
-                        f"{option('--annotate-prefix', 'prefix=')}"
-                    )
+            refuse_clash(self.columns, added)
         report = progress or (lambda rows: None)
         return copy_kept(self._masked(keep), output, self.read_options.text, report, added, threads)
 
@@ -447,8 +471,8 @@ class Corpus:
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
 
-        If there are several columns of texts, the first one has the joined texts. Text files have the columns id and
-        text.
+        The text column has the texts as they are compared: those of several columns or of a list joined, and of a path
+        as a further column of its name. Text files have the columns id and text.
         """
         rows = np.asarray(rows, dtype=np.int64)
         if self.reference is not None and bool((rows >= self.raw_rows).any()):
@@ -464,12 +488,22 @@ class Corpus:
         for field in declared_schema(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
-        if self.read_options.more_texts:
-            columns = [as_bytes(one_array(joined[name])) for name in self.read_options.texts]
-            texts = readable_texts(joined_column(columns))
-            joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
+        if (
+            self.read_options.more_texts
+            or self.text_column not in joined.column_names
+            or pa.types.is_nested(joined.schema.field(self.text_column).type)
+        ):
+            joined = self._with_texts(joined)
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[rows]))
+
+    def _with_texts(self, table: pa.Table) -> pa.Table:
+        """Return a table whose text column has the texts of all columns and paths of texts."""
+        columns = [as_bytes(texts_in(table, name)) for name in self.read_options.texts]
+        texts = readable_texts(joined_column(columns))
+        if self.text_column not in table.column_names:
+            return table.append_column(self.text_column, texts)
+        return table.set_column(table.column_names.index(self.text_column), self.text_column, texts)
 
     def _take_from_both(self, rows: np.ndarray, reference: Corpus) -> pa.Table:
         """Return rows of both sides, without columns whose types do not fit together."""
@@ -552,7 +586,7 @@ def split_chunks(
     The rows of the documents count from ``first``, those of the broken records from the source's first. ``repeats``
     makes ids distinct that come from outside, such as those of mails.
     """
-    numbers_ids = isinstance(source, ParsedSource | MailFiles) and source.id_column == options.id
+    numbers_ids = options.id is not None and getattr(source, "id_column", None) == options.id
     row = 0
     # Ids of text files are their names already.
     prefix = "" if isinstance(source, TextFiles) else source.file.name
@@ -684,10 +718,14 @@ def corpus_of(
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
-    sources: list[Source] = [ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")]
-    options = choose_columns(sources, text_column, id_column, order_column, None)
-    columns.cut(options.texts)
-    return Corpus(sources, options, text_bytes(table, options.texts))
+    source = ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")
+    options = choose_columns([source], text_column, id_column, order_column, None)
+    paths = [path.as_text() for name in options.texts if (path := source.find_column(name)) is not None]
+    columns.cut([path.root for path in paths])
+    text_bytes = sum(
+        int(lengths_of(as_bytes(path.of_array(chunk))).sum()) for path in paths for chunk in table[path.root].chunks
+    )
+    return Corpus([source], options, text_bytes)
 
 
 def cluster_column(name: str | None) -> OrderColumn | None:

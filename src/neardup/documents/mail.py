@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table
 from neardup.documents.inputs import Codec, InputFile
 from neardup.documents.parsed import Parsed, ParsedSource, Skipped, chunk_of, parts_of
@@ -81,6 +82,10 @@ class MailFiles(TextFiles):
     def columns(self) -> dict[str, pa.DataType]:
         """Return the columns of mails."""
         return {field.name: field.type for field in _SCHEMA}
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return one of the columns; None for any other name."""
+        return find_in_types(name, self.columns())
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield several mails per chunk."""

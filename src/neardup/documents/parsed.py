@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table, json_record
 from neardup.documents.inputs import Codec, InputFile
 from neardup.documents.records import Batch, Chunk, RawRecord, ReadOptions, Reason, RecordFault, joined_column
@@ -75,6 +76,15 @@ class ParsedSource:
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns."""
         return {field.name: field.type for field in self._schema}
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return one of the columns; None for any other name."""
+        return find_in_types(name, self.columns())
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return False: there are no doubles."""
+        del name, text
+        return False
 
     def _parts(self) -> Iterator[list[Parsed]]:
         skipped, is_empty = Skipped(), True

@@ -11,8 +11,7 @@ from neardup.documents.columnar import ColumnarSource
 from neardup.documents.corpus import reopen_source, split_chunks
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
-from neardup.documents.mail import MailFiles
-from neardup.documents.parsed import ParsedSource, Skipped
+from neardup.documents.parsed import Skipped
 from neardup.documents.records import Batch, ReadOptions, RecordFault, Source, merged_batches
 from neardup.documents.streams import BLOCK, Span
 from neardup.documents.textfiles import TextFiles
@@ -86,8 +85,7 @@ class TaskReader:
             yield batch
         if isinstance(source, LineSource):
             self.lines = source.line_feeds
-        if isinstance(source, ParsedSource | MailFiles):
-            self.skipped = source.skipped
+        self.skipped.update(getattr(source, "skipped", {}))
 
 
 def shift_fault(fault: RecordFault, rows: int, lines: int) -> RecordFault:
