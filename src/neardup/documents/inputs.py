@@ -145,13 +145,14 @@ def kind_of_bytes(head: bytes, named_kind: Kind | None) -> Kind | None:
 
 #: Rows of a file without a telling name that are looked at.
 _PROBED_ROWS = 20
-_LONGEST_NAME = 60
+#: The name of a column as people write it, neither a sentence nor markup.
+_NAME = re.compile(r"[\w$#](?:[\w .$#/()%+-]|:(?! )){0,59}")
 
 
 def guessed_kind(head: bytes) -> Kind | None:
     """Return the kind of a file whose name says nothing; None if its start is not that of a table.
 
-    One of the first JSON lines is an object. Delimited text begins with a header row of at least two short names, all
+    One of the first JSON lines is an object. Delimited text begins with a header row of at least two names, all
     different, and most of the first rows after it have as many fields.
     """
     start = head.removeprefix(_BOM).lstrip()
@@ -169,7 +170,7 @@ def guessed_kind(head: bytes) -> Kind | None:
         return None
     header, *others = rows
     names = {name.strip() for name in header}
-    are_names = len(names) == len(header) > 1 and all(0 < len(name) <= _LONGEST_NAME for name in names)
+    are_names = len(names) == len(header) > 1 and all(map(_NAME.fullmatch, names))
     fitting = sum(len(row) == len(header) for row in others)
     return "csv" if are_names and 2 * fitting >= len(others) else None
 
