@@ -13,6 +13,7 @@ from email import message_from_bytes
 from email.header import decode_header
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -135,15 +136,23 @@ def _mails(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[
                 if not data.strip():
                     continue
                 number += 1
-                data = _QUOTED_FROM.sub(rb"\1", _FROM_LINE.sub(b"", data, count=1) if _is_from(data) else data)
-                yield parse_mail(data, f"{name}:{number}", skipped, line, position)
+                yield parse_mail(_unquoted(data), f"{name}:{number}", skipped, line, position)
             if block.damage:
                 fault = RecordFault(0, Reason.DAMAGED_COMPRESSION, 0, next_line, detail=block.damage, record=block.tail)
                 yield Parsed({}, fault, position)
 
 
-def _is_from(data: bytes) -> bool:
-    return data.startswith(b"From ")
+def mails_in(data: bytes) -> Iterator[bytes]:
+    """Yield the mails of a mailbox, without the lines that begin them."""
+    ends = [*_mail_ends(data).tolist(), len(data)]
+    for begin, end in pairwise([0, *ends]):
+        if data[begin:end].strip():
+            yield _unquoted(data[begin:end])
+
+
+def _unquoted(data: bytes) -> bytes:
+    """Return a mail as it was before a mailbox quoted its lines that look like the start of a mail."""
+    return _QUOTED_FROM.sub(rb"\1", _FROM_LINE.sub(b"", data, count=1) if data.startswith(b"From ") else data)
 
 
 def _mail_ends(data: bytes) -> np.ndarray:
@@ -171,6 +180,7 @@ def parse_mail(data: bytes, name: str, skipped: Skipped, line: int | None = None
 
     if len(data) > LARGEST_MAIL:
         return fault(Reason.TOO_LONG, f"{len(data):,} bytes, {LARGEST_MAIL:,} allowed")
+    data = data.lstrip(b"\r\n")
     end = _HEADER_END.search(data)
     header = data[: end.end() if end else len(data)]
     if _FIELDS.search(header) is None:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Generator
 from contextlib import closing
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -41,7 +41,8 @@ _LARGEST_HEADER = 1 << 18
 _LONGEST_LINE = 1 << 16
 _BUFFER = 1 << 18
 _START = b"WARC/"
-_PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+#: The types of web pages.
+PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _TEXT_TYPES = frozenset({"text/plain", "text/markdown"})
 _PAGE_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
@@ -90,7 +91,7 @@ def _warcio() -> _Warcio:
 class _Bytes(io.RawIOBase):
     """The decompressed bytes of a file, as Python's buffered reader wants them."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream, self._position = stream, 0
 
     def readable(self) -> bool:
@@ -137,40 +138,71 @@ class _RecordError(Exception):
         self.reason = reason
 
 
+class ByteStream(Protocol):
+    """The decompressed bytes of a file; a damaged one ends where it breaks, and sets ``damage``."""
+
+    damage: str
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, fewer only at the end."""
+
+    def position(self) -> int:
+        """Return how many bytes of the file on disk have been read."""
+
+
 def _documents(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[Parsed, None, None]:
     """Yield the documents of a file, and its broken records."""
-    of = " of the decompressed content" if codec else ""
+    with closing(Stream(file, codec)) as stream:
+        yield from parse_records(stream, skipped, " of the decompressed content" if codec else "")
+
+
+def parse_records(stream: ByteStream, skipped: Skipped, content: str = "") -> Generator[Parsed, None, None]:
+    """Yield the documents of a stream, and its broken records.
+
+    Parameters
+    ----------
+    stream : ByteStream
+        The records.
+    skipped : Skipped
+        Counts what is no document.
+    content : str
+        Of what the places of broken records are counted, for messages.
+
+    Raises
+    ------
+    InputError
+        If warcio is not installed.
+    """
 
     def fault(place: int, error: str, reason: str = Reason.BROKEN_RECORD, *, count: int = 1) -> Parsed:
-        detail = f"at byte {place:,}{of}: {error}"
+        detail = f"at byte {place:,}{content}: {error}"
         return Parsed({}, RecordFault(0, reason, count, detail=detail), stream.position())
 
-    with closing(Stream(file, codec)) as stream:
-        lines = _Lines(_Bytes(stream), _BUFFER)
-        end = 0
-        while True:
-            place, first, before = lines.next_start()
-            if before:
-                yield fault(end, f"no record begins here, but {quoted_bytes(before)}")
-            if not first:
-                break
-            lines.header_left = _LARGEST_HEADER
-            record = None
-            try:
-                record = _parsed_record(lines, first)
-                values = _document(record, skipped)
-                if values is not None and not _is_cut(record):
-                    yield Parsed(values, None, stream.position())
-            except _RecordError as error:
-                if record is None or not _is_cut(record):
-                    yield fault(place, str(error), error.reason)
-            if record is not None and _is_cut(record):
-                if not stream.damage:
-                    yield fault(place, "the file ends within this record", Reason.CUT_RECORD, count=0)
-                break
-            end = lines.tell()
-        if stream.damage:
-            yield fault(place, stream.damage, Reason.DAMAGED_COMPRESSION, count=0)
+    lines = _Lines(_Bytes(stream), _BUFFER)
+    end = 0
+    while True:
+        place, first, before = lines.next_start()
+        if before:
+            yield fault(end, f"no record begins here, but {quoted_bytes(before)}")
+        if not first:
+            break
+        lines.header_left = _LARGEST_HEADER
+        record = None
+        try:
+            record = _parsed_record(lines, first)
+            values = _document(record, skipped)
+            if values is not None and not _is_cut(record, lines):
+                yield Parsed(values, None, stream.position())
+        except _RecordError as error:
+            if not _is_cut(record, lines):
+                yield fault(place, str(error), error.reason)
+        if _is_cut(record, lines):
+            if not stream.damage:
+                yield fault(place, "the file ends within this record", Reason.CUT_RECORD, count=0)
+            break
+        end = lines.tell()
+    if stream.damage:
+        yield fault(place, stream.damage, Reason.DAMAGED_COMPRESSION, count=0)
 
 
 def quoted_bytes(data: bytes) -> str:
@@ -192,8 +224,10 @@ def _parsed_record(lines: _Lines, first: bytes) -> Any:
     return record
 
 
-def _is_cut(record: Any) -> bool:
-    """Return whether the file ends within a record; read the rest of the record."""
+def _is_cut(record: Any, lines: _Lines) -> bool:
+    """Return whether the file ends within a record, or its header if there is none; read the rest of the record."""
+    if record is None:
+        return not lines.peek(1)
     while record.raw_stream.limit and record.raw_stream.read(_BUFFER):
         pass
     return bool(record.raw_stream.limit)
@@ -219,7 +253,7 @@ def _document(record: Any, skipped: Skipped) -> dict[str, Any] | None:
             return None
         stated = http.get_header("Content-Type") or header("WARC-Identified-Payload-Type") or ""
     media = stated.partition(";")[0].strip().lower()
-    if media and media not in _PAGE_TYPES and media not in _TEXT_TYPES:
+    if media and media not in PAGE_TYPES and media not in _TEXT_TYPES:
         skipped.add(media)
         return None
     body = _body(record, http, is_cut=bool(header("WARC-Truncated")))
