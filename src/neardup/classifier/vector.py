@@ -108,7 +108,7 @@ PAIR_MEASURES: dict[str, PairMeasure] = {
 
 
 _COMPONENT = re.compile(r"\s*(?P<name>[a-z_]+)\s*(?:\(\s*(?P<features>[^(),]*?)\s*\))?\s*")
-_VECTOR_FEATURES = re.compile(r"(?P<kind>[a-z]+)(?::(?P<number>\d+))?")
+_VECTOR_FEATURES = re.compile(r"(?P<kind>[a-z]+)(?::(?P<number>[0-9]{1,9}))?")
 _WEIGHTS = ("tf", "idf", "tfidf")
 
 _TERMS = (
@@ -136,6 +136,10 @@ VECTORS: dict[str, str] = {
     "terms-svm": _TERMS.format("terms:64"),
     "terms-svm-sentence": _TERMS.format("terms:4:sentence"),
 }
+
+
+#: The most measures of a vector as it is written.
+_MOST_COMPONENTS = 1000
 
 
 class VectorComponent(NamedTuple):
@@ -251,6 +255,8 @@ class Vector:
 
         A repeated measure, as when two named vectors share one, counts once, in its first position.
         """
+        if text.count(",") >= _MOST_COMPONENTS:
+            raise RecipeError(f"vector: more than {_MOST_COMPONENTS} measures are too many; choose some")
         return cls(tuple(dict.fromkeys(_parse_components(text))))
 
     @property
