@@ -12,12 +12,18 @@ import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import DelimitedDialect
-from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, strip_query, suffixes
+from neardup.documents.inputs import (
+    INPUT_KIND_OF_SUFFIX,
+    KIND_OF_SUFFIX,
+    InputFile,
+    input_errors,
+    strip_query,
+    suffixes,
+)
 from neardup.documents.json_numbers import decode
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
-from neardup.documents.parsed import ParsedSource
 from neardup.documents.records import Source, unified_schema
 from neardup.documents.streams import read_ahead
 from neardup.documents.textfiles import TextFiles, id_of
@@ -181,7 +187,7 @@ def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
                     )
-                if isinstance(source, ParsedSource):
+                if suffixes(place)[0] in INPUT_KIND_OF_SUFFIX.keys() - KIND_OF_SUFFIX.keys():
                     raise OutputError(
                         f"{output} cannot hold {file.name}: WARC files and mailboxes are read and not written, so name "
                         "a file such as kept.jsonl"

@@ -36,7 +36,6 @@ from neardup.documents.inputs import (
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
-from neardup.documents.parsed import RENUMBERED, ParsedSource, RepeatedIds, Skipped
 from neardup.documents.records import (
     TORN,
     Batch,
@@ -55,7 +54,15 @@ from neardup.documents.records import (
     repeated_ids,
     split_chunk,
 )
-from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
+from neardup.documents.rejected import (
+    RENUMBERED,
+    Rejected,
+    Rejections,
+    RepeatedIds,
+    Skipped,
+    TornFile,
+    place_of_row,
+)
 from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is_single, require_column, table_of
 from neardup.documents.textfiles import TextFiles, notes_on
@@ -339,7 +346,7 @@ class Corpus:
         accepted = TORN if self.allow_torn else frozenset[str]()
         if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            is_fixed = all(isinstance(source, TextFiles | ParsedSource) for source in self.sources)
+            is_fixed = all(isinstance(source, TextFiles) or hasattr(source, "id_column") for source in self.sources)
             hint = "" if is_fixed else f", and name its column of texts with {option('--text-column')}"
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():

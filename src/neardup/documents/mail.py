@@ -22,8 +22,9 @@ import pyarrow as pa
 from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table
 from neardup.documents.inputs import Codec, InputFile
-from neardup.documents.parsed import Parsed, ParsedSource, Skipped, chunk_of, parts_of
+from neardup.documents.parsed import Parsed, ParsedSource, chunk_of, parts_of
 from neardup.documents.records import Chunk, ReadOptions, Reason, RecordFault
+from neardup.documents.rejected import Skipped
 from neardup.documents.streams import blocks
 from neardup.documents.textfiles import TextFiles, content_of, id_of
 from neardup.text.encoding import decode_page

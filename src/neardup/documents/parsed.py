@@ -6,7 +6,6 @@ is not a row: it is counted as skipped.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,15 +17,11 @@ import pyarrow as pa
 from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table, json_record
 from neardup.documents.inputs import Codec, InputFile
-from neardup.documents.records import Batch, Chunk, RawRecord, ReadOptions, Reason, RecordFault, joined_column
+from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, joined_column
+from neardup.documents.rejected import Skipped
 
 #: Rows and characters of text after which a chunk ends.
 _MAX_ROWS, _MAX_CHARACTERS = 4096, 4 << 20
-#: Different things that are counted as skipped; more of them are counted together.
-_MAX_KINDS = 100
-_OTHERS = "others"
-#: What ids with a number are counted as.
-RENUMBERED = "repeated id, which got a number (~2)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +34,6 @@ class Parsed:
     values: dict[str, Any]
     fault: RecordFault | None = None
     position: int = 0
-
-
-class Skipped(Counter[str]):
-    """The numbers of things that are no documents, by what they are."""
-
-    def add(self, what: str, number: int = 1) -> None:
-        """Count things; beyond a number of different ones, they are counted together."""
-        name = " ".join(what.split())[:60]
-        self[name if name in self or len(self) < _MAX_KINDS else _OTHERS] += number
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name}: {number:,}" for name, number in sorted(self.items()))
 
 
 #: Yields the documents of a file, and counts what it skips.
@@ -173,35 +156,3 @@ def chunk_of(part: Sequence[Parsed], schema: pa.Schema, options: ReadOptions) ->
         np.array(positions, dtype=np.int64),
         faults,
     )
-
-
-class RepeatedIds:
-    """Gives ids that occur again a number, in one pass: the second ``a`` becomes ``a~2``, the third ``a~3``.
-
-    One mail in five lists has one Message-ID, and a page that was fetched twice has one address. Whether they are
-    duplicates is for their texts to say.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._times: dict[str, int] = {}
-
-    def numbered(self, batch: Batch) -> Batch:
-        """Return a batch with distinct ids."""
-        if batch.ids is None or not pa.types.is_large_string(batch.ids.type):
-            return batch
-        before = self.count
-        ids = [self._distinct(key) for key in batch.ids.to_pylist()]
-        return batch if self.count == before else replace(batch, ids=pa.array(ids, pa.large_string()))
-
-    def _distinct(self, key: str) -> str:
-        times = self._times.get(key, 0) + 1
-        self._times[key] = times
-        if times == 1:
-            return key
-        self.count += 1
-        while (name := f"{key}~{times}") in self._times:
-            times += 1
-        self._times[key] = times
-        self._times[name] = 1
-        return name

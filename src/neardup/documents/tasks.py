@@ -11,8 +11,8 @@ from neardup.documents.columnar import ColumnarSource
 from neardup.documents.corpus import reopen_source, split_chunks
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
-from neardup.documents.parsed import Skipped
 from neardup.documents.records import Batch, ReadOptions, RecordFault, Source, merged_batches
+from neardup.documents.rejected import Skipped
 from neardup.documents.streams import BLOCK, Span
 from neardup.documents.textfiles import TextFiles
 

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from neardup.documents.inputs import Codec, InputFile, one_line
-from neardup.documents.parsed import Parsed, ParsedSource, Skipped
+from neardup.documents.parsed import Parsed, ParsedSource
 from neardup.documents.records import Reason, RecordFault
+from neardup.documents.rejected import Skipped
 from neardup.documents.streams import Stream, read_head
 from neardup.errors import InputError
 from neardup.text.encoding import decode_page

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.documents.mail import mails_in, parse_mail
-from neardup.documents.parsed import Parsed, Skipped
+from neardup.documents.parsed import Parsed
+from neardup.documents.rejected import Skipped
 from neardup.documents.warc import PAGE_TYPES, parse_records
 from neardup.text.html import extract_article, require_trafilatura
 from neardup.watch.items import NO_TEXT, Item, Items, Note, first_time, join_title
