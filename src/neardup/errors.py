@@ -6,6 +6,7 @@
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
     ├── StoreError          a store that is damaged, in use, full or another recipe's
+    │   └── ClosedStore     a store that was closed before the call, or removed
     └── UnknownDocument     an id that the corpus does not have
 
 The command line prints only the message and exits with 2.
@@ -77,6 +78,10 @@ class RecipeError(NeardupError, ValueError):
 
 class StoreError(NeardupError):
     """A store that is damaged, in use, full or another recipe's."""
+
+
+class ClosedStore(StoreError):
+    """A store that was closed before the call."""
 
 
 class UnknownDocument(NeardupError, KeyError):
