@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -33,7 +34,7 @@ GROUPS: dict[str, list[tuple[Any, datetime | None]]] = {
 
 
 def text_of(number: int) -> str:
-    return " ".join(f"w{number}x{place}" for place in range(12))
+    return " ".join(hashlib.sha256(f"{number} {place}".encode()).hexdigest()[:9] for place in range(12))
 
 
 def since_1970(moment: datetime) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, quoted
-from neardup.times import TIME_FORMS, microseconds_of, stands_for_no_date
+from neardup.times import TIME_FORMS, microseconds_of, stands_for_no_date, utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ class Verdict(NamedTuple):
         return fields | {"counts": counts, "evidence": self.evidence, "measures": measures}
 
 
+_EPOCH = utc(0)
 #: The flags of verdicts, and the names of all counts.
 FLAGS = ("late", "ahead", "future", "undecidable")
 COUNTS = ("arrived", "originals", "duplicates", *FLAGS)
@@ -135,7 +136,7 @@ def _checked_time(timestamp: object) -> int | None:
     found = microseconds_of(timestamp)
     if found is not None or timestamp is None:
         return found
-    if isinstance(timestamp, int | float) and not timestamp:
+    if timestamp in (0, _EPOCH) and not isinstance(timestamp, bool):
         return 0  # a clock of the caller
     if stands_for_no_date(timestamp):
         return None
