@@ -95,7 +95,8 @@ def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
 
 
 def _document(name: str, body: bodies.DocumentText) -> Document:
-    return Document(name, body.text, body.timestamp, title=body.title)
+    # 0 as well, because a program that has no date sends it.
+    return Document(name, body.text, body.timestamp or None, title=body.title)
 
 
 async def _check_may_write(request: Request) -> None:
