@@ -163,6 +163,8 @@ class Corpus:
         The documents with which those of this corpus are compared, see ``set_reference``.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
+    known_count : int or None
+        The number of documents of an index that were left out because the input has them, too; None if all stay.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class Corpus:
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
         self.omitted_count = 0
+        self.known_count: int | None = None
         self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))

@@ -173,6 +173,7 @@ class Result:
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
                 **({"columns": reference.columns_used} if reference.inputs else {}),
                 "rejected": dict(reference.rejected.counts),
+                **({} if reference.known_count is None else {"known": reference.known_count}),
             }
         }
 
