@@ -16,6 +16,7 @@ import os
 import random
 import re
 import resource
+import selectors
 import shutil
 import sqlite3
 import subprocess
@@ -134,8 +135,8 @@ CHANGES = (_flip, _flip, _cut, _repeat, _splice, _insert, _insert, _renumber, _o
 class Subject(NamedTuple):
     """A kind of file: seeds, and what is done with a changed one.
 
-    ``make`` makes the seeds in a folder; ``ask`` changes one, uses it in a folder, and raises ``AssertionError`` if what
-    was found is wrong. Errors of the package are answers.
+    ``make`` makes the seeds in a folder; ``ask`` changes one, uses it in a folder, and raises ``AssertionError`` if
+    what was found is wrong. Errors of the package are answers.
     """
 
     make: Callable[[Path], Any]
@@ -189,7 +190,8 @@ def _arrow(kind: str) -> bytes:
 
 def _page() -> bytes:
     body = "".join(f"<p>{text}</p>\n" for text in sample_texts(6))
-    return f"<!doctype html><html><head><title>A</title></head><body><nav>x</nav><main>{body}</main></body></html>".encode()
+    head = "<!doctype html><html><head><title>A</title></head><body><nav>x</nav>"
+    return f"{head}<main>{body}</main></body></html>".encode()
 
 
 def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
@@ -210,10 +212,14 @@ def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
         if name == "docs.jsonl" and not data.startswith((b"\xff", b"\xfe", b"\0")):
             expected = sum(bool(line.strip()) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
             found = summary["documents"] + sum(summary.get("rejected", {}).values())
-            assert found == expected, f"{found} of {expected} records"
+            expected_records(found, expected)
 
     plain = _lines()
     return Subject(lambda folder: [data(), plain], ask)
+
+
+def expected_records(found: int, expected: int) -> None:
+    assert found == expected, f"{found} of {expected} records"
 
 
 def compressed(data: bytes, name: str) -> bytes:
@@ -464,7 +470,7 @@ def make_labels(folder: Path) -> Any:
 
 def ask_labels(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> None:
     import neardup as nd
-    from neardup.labels.store import LabelStore, OpenPair, Judgement
+    from neardup.labels.store import Judgement, LabelStore
 
     name = rng.choice(list(seeds))
     path = folder / name
@@ -647,6 +653,18 @@ SUBJECTS: dict[str, Subject] = {
     "items": Subject(make_items, ask_items),
     "bodies": Subject(make_bodies, ask_bodies),
 }
+#: What is wrong on purpose, to see that it is found.
+WRONG = {
+    "error": lambda: [].pop(),
+    "signal": os.abort,
+    "hang": lambda: time.sleep(3000),
+    "memory": lambda: len(b"x" * (LIMIT_BYTES + (1 << 28))),
+    "lost": lambda: expected_records(1, 2),
+}
+SUBJECTS_AND_WRONG = SUBJECTS | {
+    name: Subject(lambda folder: None, lambda seeds, rng, folder, fail=fail: fail())
+    for name, fail in WRONG.items()  # type: ignore[misc]
+}
 
 
 class Fault(NamedTuple):
@@ -673,7 +691,7 @@ def try_one(kind: str, number: int, seed: int, seeds: Any) -> str:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with _scratch() as folder:
         try:
-            SUBJECTS[kind].ask(seeds, rng, folder)
+            SUBJECTS_AND_WRONG[kind].ask(seeds, rng, folder)
         except NeardupError as error:
             try:
                 one_sentence(error)
@@ -690,7 +708,7 @@ def try_one(kind: str, number: int, seed: int, seeds: Any) -> str:
     return ""
 
 
-def work(kind: str, first: int, count: int, seed: int) -> None:
+def work(kinds: list[str], first: int, count: int, seed: int, skipped: int) -> None:
     """Try inputs in this process; tell the parent of each before it is tried, and what was found."""
     import warnings
 
@@ -698,11 +716,15 @@ def work(kind: str, first: int, count: int, seed: int) -> None:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     with _scratch() as folder:
-        seeds = SUBJECTS[kind].make(folder)
-        for number in range(first, first + count):
-            out.write(f"{number}\n")
-            if what := try_one(kind, number, seed, seeds):
-                out.write(json.dumps(what) + "\n")
+        for place, kind in enumerate(kinds):
+            if skipped >= (place + 1) * count:
+                continue
+            (folder / str(place)).mkdir()
+            seeds = SUBJECTS_AND_WRONG[kind].make(folder / str(place))
+            for number in range(max(skipped - place * count, 0), count):
+                out.write(f"{place * count + number}\n")
+                if what := try_one(kind, first + number, seed, seeds):
+                    out.write(json.dumps(what) + "\n")
         out.write("end\n")
         out.flush()
         # A service would wait for its threads.
@@ -710,85 +732,80 @@ def work(kind: str, first: int, count: int, seed: int) -> None:
         os._exit(0)
 
 
-def fuzz(kind: str, count: int, *, first: int = 0, seed: int = 1, limit: float = LIMIT_SECONDS) -> list[Fault]:
-    """Try inputs of a kind in processes of their own; return what was found."""
+def fuzz(kinds: list[str], count: int, *, first: int = 0, seed: int = 1, limit: float = LIMIT_SECONDS) -> list[Fault]:
+    """Try so many inputs of each kind in a process of its own, which is replaced if it dies; return what was found."""
     found: list[Fault] = []
-    end = first + count
-    while first < end:
-        command = [
-            sys.executable,
-            __file__,
-            "--work",
-            "--kinds",
-            kind,
-            "--first",
-            str(first),
-            "--count",
-            str(end - first),
-        ]
+    done = 0
+    while done < count * len(kinds):
+        numbers = ["--first", first, "--count", count, "--seed", seed, "--skipped", done]
+        command = [sys.executable, __file__, "--work", "--kinds", ",".join(kinds), *map(str, numbers)]
         with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen([*command, "--seed", str(seed)], stdout=subprocess.PIPE, stderr=errors)
-            at, last = _follow(process, kind, found, limit)
-            if last == "end":
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+            progress = _follow(process, limit)
+            found += [Fault(kinds[at // count], first + at % count, what) for at, what in progress.wrong]
+            if progress.end == "end":
                 break
-            code = process.wait()
             errors.seek(0)
             said = errors.read().decode(errors="replace")[-1500:]
-            what = "hangs" if last == "hang" else f"ended by {code}"
-            found.append(Fault(kind, first if at is None else at, f"{what}: {said}"))
-            if at is None:
-                break
-            first = at + 1
+        # Before its first input, it may have failed to make the seeds.
+        at = done if progress.at is None else progress.at
+        found.append(Fault(kinds[at // count], first + at % count, f"{progress.end}: {said}"))
+        done = at + 1
     return found
 
 
-def _follow(process: subprocess.Popen[bytes], kind: str, found: list[Fault], limit: float) -> tuple[int | None, str]:
-    """Read what a worker says until it ends or hangs; return the input it was at, and how it ended."""
-    import selectors
+class Progress(NamedTuple):
+    """What a worker did: the input it was at, what was wrong with which, and its end."""
 
+    at: int | None
+    wrong: list[tuple[int, str]]
+    end: str
+
+
+def _follow(process: subprocess.Popen[bytes], limit: float) -> Progress:
+    """Read what a worker says until it ends or hangs."""
     at: int | None = None
+    wrong: list[tuple[int, str]] = []
     assert process.stdout is not None
     buffer = b""
-    with selectors.DefaultSelector() as waiting:
+    with process, selectors.DefaultSelector() as waiting:
         waiting.register(process.stdout, selectors.EVENT_READ)
         while True:
             # Before the first input, kernels may be compiled.
-            if not waiting.select(limit if at is not None else 600):
+            if not waiting.select(limit if at is not None else limit + 300):
                 process.kill()
-                process.wait()
-                return at, "hang"
+                return Progress(at, wrong, "it hangs")
             piece = os.read(process.stdout.fileno(), 65536)
             if not piece:
-                return at, "died"
+                return Progress(at, wrong, f"its process ended by {process.wait()}")
             *lines, buffer = (buffer + piece).split(b"\n")
             for line in lines:
                 if line == b"end":
-                    process.wait()
-                    return at, "end"
+                    return Progress(at, wrong, "end")
                 if line.startswith(b'"'):
-                    found.append(Fault(kind, at or 0, json.loads(line)))
+                    wrong.append((at or 0, json.loads(line)))
                 else:
                     at = int(line)
 
 
 def main() -> int:
+    """Try what the arguments say; return 1 if something was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
+    for name, default in (("count", 100), ("first", 0), ("seed", 1), ("skipped", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--kinds", default=",".join(SUBJECTS))
     parser.add_argument("--work", action="store_true")
     chosen = parser.parse_args()
     if chosen.work:
-        work(chosen.kinds, chosen.first, chosen.count, chosen.seed)
+        work(chosen.kinds.split(","), chosen.first, chosen.count, chosen.seed, chosen.skipped)
     total = 0
     for kind in chosen.kinds.split(","):
         begin = time.monotonic()
-        faults = fuzz(kind, chosen.count, first=chosen.first, seed=chosen.seed)
+        faults = fuzz([kind], chosen.count, first=chosen.first, seed=chosen.seed)
         total += len(faults)
-        print(f"{kind}: {chosen.count:,} inputs, {len(faults)} faults, {time.monotonic() - begin:.0f} s", flush=True)  # noqa: T201
+        print(f"{kind}: {chosen.count:,} inputs, {len(faults)} faults, {time.monotonic() - begin:.0f} s", flush=True)
         for fault in faults:
-            print(f"--- {fault.kind} {fault.number}\n{fault.what}", flush=True)  # noqa: T201
+            print(f"--- {fault.kind} {fault.number}\n{fault.what}", flush=True)
     return int(total > 0)
 
 
