@@ -234,10 +234,11 @@ def make_index(folder: Path) -> Any:
     import neardup as nd
 
     texts = sample_texts(120)
-    for name, choices in (
-        ("sets", {"features": "words:1", "threshold": 0.5}),
-        ("bits", {"signature": "simhash", "measure": "hamming", "threshold": 6}),
-    ):
+    kinds: dict[str, dict[str, Any]] = {
+        "sets": {"features": "words:1", "threshold": 0.5},
+        "bits": {"signature": "simhash", "measure": "hamming", "threshold": 6},
+    }
+    for name, choices in kinds.items():
         ids = [f"d{number}" for number in range(len(texts))]
         index = nd.build_index({"id": ids[:60], "text": texts[:60]}, folder / name, threads=1, **choices)
         index.add({"id": ids[60:], "text": texts[60:]}, threads=1).remove(["d2", "d70"])
@@ -535,7 +536,7 @@ def change_rows(path: Path, rng: random.Random) -> None:
                 continue
 
 
-FLOW = {"features": "words:2", "threshold": 0.6, "window": "endless"}
+FLOW: dict[str, Any] = {"features": "words:2", "threshold": 0.6, "window": "endless"}
 
 
 def make_flow(folder: Path) -> Any:
@@ -654,17 +655,23 @@ SUBJECTS: dict[str, Subject] = {
     "bodies": Subject(make_bodies, ask_bodies),
 }
 #: What is wrong on purpose, to see that it is found.
-WRONG = {
+WRONG: dict[str, Callable[[], object]] = {
     "error": lambda: [].pop(),
     "signal": os.abort,
     "hang": lambda: time.sleep(3000),
     "memory": lambda: len(b"x" * (LIMIT_BYTES + (1 << 28))),
     "lost": lambda: expected_records(1, 2),
 }
-SUBJECTS_AND_WRONG = SUBJECTS | {
-    name: Subject(lambda folder: None, lambda seeds, rng, folder, fail=fail: fail())
-    for name, fail in WRONG.items()  # type: ignore[misc]
-}
+
+
+def _wrong(fail: Callable[[], object]) -> Subject:
+    def ask(seeds: Any, rng: random.Random, folder: Path) -> None:
+        fail()
+
+    return Subject(lambda folder: None, ask)
+
+
+SUBJECTS_AND_WRONG = SUBJECTS | {name: _wrong(fail) for name, fail in WRONG.items()}
 
 
 class Fault(NamedTuple):
