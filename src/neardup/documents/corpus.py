@@ -34,7 +34,7 @@ from neardup.documents.inputs import (
     one_line,
     suffixes,
 )
-from neardup.documents.jsonlines import json_source
+from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     TORN,
@@ -443,8 +443,15 @@ class Corpus:
         mask = self._mask_of(rows)
         self._refuse_if_changed()
         masked = self._masked(mask)
-        schema = kept_schema(masked, self.text_column)
-        tables = [table for source, part in masked for table in source.tables(part, schema)]
+        try:
+            schema = kept_schema(masked, self.text_column)
+            tables = [table for source, part in masked for table in source.tables(part, schema)]
+        except InputError:
+            if not all(may_have_records(source) for source in self.sources):
+                raise
+            # Records of JSON need not fit one table.
+            tables = [texts_of_records(masked, self.read_options.texts)]
+            schema = tables[0].schema
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
             raise InputError("a rejected row has no place in a table: take only rows of documents")

@@ -308,7 +308,7 @@ def choose_columns(
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
         require_column(sources, order, named_by, is_single, "it cannot be sorted")
-        order_use = "clusters" if named_by == "clusters" else "time" if "time" in named_by else "order"
+        order_use = "clusters" if "clusters" in named_by else "time" if "time" in named_by else "order"
     order = str(order) if order else None
     more = tuple(names[1:])
     return ReadOptions(names[0], key or None, order, max_document, more_texts=more, order_use=order_use)

@@ -166,12 +166,12 @@ class Result:
         if reference is None:
             return {}
         keeper = self._keepers.keeper[self._findings.dropped_mask]
-        return {
+        columns = {"reference_columns": reference.columns_used} if reference.inputs else {}
+        return columns | {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
-                **({"columns": reference.columns_used} if reference.inputs else {}),
                 "rejected": dict(reference.rejected.counts),
                 **({} if reference.known_count is None else {"known": reference.known_count}),
             }
