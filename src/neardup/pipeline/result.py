@@ -149,6 +149,7 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
+            **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,

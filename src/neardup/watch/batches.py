@@ -160,7 +160,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     """
     read = parse_items(printable_path(path), data)
     items = read.items
-    if read.kind == "html" and content != "auto":
+    if read.kind in ("html", "warc") and content != "auto":
         # The recipe then decides which part of a page is compared, as in every other command.
         items = (replace(item, text=decode_page(item.raw)) for item in items)
     read.items = _catch_reader_errors(items, read)
