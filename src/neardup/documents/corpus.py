@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -160,6 +160,8 @@ class Corpus:
         The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
+    failed_pages : Rejected
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
     """
@@ -187,6 +189,7 @@ class Corpus:
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
+        self.failed_pages = Rejected()
         self.omitted_count = 0
         self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
@@ -371,6 +374,14 @@ class Corpus:
         source = bisect_right(self._bounds, row) - 1
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
+
+    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
+        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
+        for at, reason in failed.items():
+            row = int(rows[at])
+            is_own = self.reference is None or row < self.raw_rows
+            place = self._place(row) if is_own else f"the reference, {self.reference._place(row - self.raw_rows)}"
+            self.failed_pages.add(place, reason)
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""

@@ -191,7 +191,7 @@ class DiskIndex:
         if all_documents:
             corpus.set_reference(self.corpus())
             return
-        places = self.candidates(pieces(corpus, "look up", progress), threads)
+        places = self.candidates(pieces(corpus, "look up", progress, content=self.recipe.content), threads)
         if not len(places):
             # A document that does not match does no harm, and gives the id column its type.
             places = self._first_document()

@@ -92,7 +92,7 @@ class IndexWriter:
                 if names is None:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
-                for texts in text_pieces(batch):
+                for texts in text_pieces(batch, self.recipe.content):
                     span, text_ids = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:

@@ -148,6 +148,7 @@ class Result:
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "rejected": dict(self._corpus.rejected.counts),
+            **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
