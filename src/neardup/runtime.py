@@ -256,11 +256,11 @@ def resident_memory() -> int:
     If the present use is unknown, it is the peak of this process.
     """
     with suppress(OSError, ValueError, IndexError):
-        return sum(map(_memory_of, ("self", *CHILD_PROCESSES)))
+        return sum([_memory_of(process) for process in ("self", *map(str, CHILD_PROCESSES.copy()))])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
 
 
-def _memory_of(pid: str | int) -> int:
+def _memory_of(pid: str) -> int:
     """Return the memory of a process in bytes; 0 for one that has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE

@@ -133,7 +133,7 @@ LIBRARY = """
 import ctypes, os, pathlib, re, time
 from neardup.text import extraction
 
-extraction.CPU_LIMIT_S, extraction.WALL_LIMIT_S, extraction.MEMORY_LIMIT = 0.3, 1.0, 400_000_000
+extraction.CPU_LIMIT_S, extraction.WALL_LIMIT_S, extraction.MEMORY_LIMIT = 0.5, 4.0, 400_000_000
 HERE = pathlib.Path(__file__).parent
 
 def extract(markup, **options):
@@ -326,7 +326,7 @@ def test_a_script_without_a_guard_runs_once(library: Path, tmp_path: Path, how: 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_processes_end_with_the_program(library: Path, tmp_path: Path, number: str, threads: str) -> None:
-    (library / "trafilatura.py").write_text(LIBRARY.replace("0.3, 1.0", "600.0, 600.0"))
+    (library / "trafilatura.py").write_text(LIBRARY.replace("0.5, 4.0", "600.0, 600.0"))
     lines = [json.dumps({"text": article(i) + ("do-sleep" if i == 1 else "")}) for i in range(90)]
     (tmp_path / "pages.jsonl").write_text("\n".join(lines))
     started = start_process(

@@ -379,8 +379,10 @@ class Corpus:
         """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
         for at, reason in failed.items():
             row = int(rows[at])
-            is_own = self.reference is None or row < self.raw_rows
-            place = self._place(row) if is_own else f"the reference, {self.reference._place(row - self.raw_rows)}"
+            if self.reference is None or row < self.raw_rows:
+                place = self._place(row)
+            else:
+                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
             self.failed_pages.add(place, reason)
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:

@@ -19,6 +19,9 @@ _SLAB = 1 << 23
 _RELIABLE_SHARE, _SAFETY = 1 / 16, 0.75
 
 
+_NOTHING_FAILED: Mapping[int, str] = {}
+
+
 class Block(NamedTuple):
     """The feature sets of consecutive documents.
 
@@ -51,7 +54,7 @@ class Block(NamedTuple):
     text_digests: Words
     text_bytes: Integers
     weights: Integers
-    failed: Mapping[int, str]
+    failed: Mapping[int, str] = _NOTHING_FAILED
 
 
 def row_heads(sizes: Integers) -> Integers:

@@ -12,7 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -268,7 +268,10 @@ def compose(text: str) -> str:
     return "".join(parts)
 
 
-def normalize_unicode(form: str, text: str) -> str:
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+
+def normalize_unicode(form: Form, text: str) -> str:
     """Return ``unicodedata.normalize(form, text)`` in linear time.
 
     Python sorts a run of combining marks by insertion, in quadratic time, while no other thread can run. So long runs
@@ -283,7 +286,7 @@ def normalize_unicode(form: str, text: str) -> str:
 _LONG_RUN = 32
 
 
-def _sort_marks(form: str, run: str) -> str:
+def _sort_marks(form: Form, run: str) -> str:
     """Decompose the characters of a run and put its marks into canonical order [UAX #15, section 1.3]."""
     table = _mark_decompositions("NFKD" if "K" in form else "NFD")
     if any(character in run for character in map(chr, table)):
@@ -314,7 +317,7 @@ def _marks() -> list[int]:
 
 
 @functools.cache
-def _mark_decompositions(form: str) -> dict[int, str]:
+def _mark_decompositions(form: Form) -> dict[int, str]:
     decomposed = {c: unicodedata.normalize(form, chr(c)) for c in _marks()}
     return {c: text for c, text in decomposed.items() if text != chr(c)}
 

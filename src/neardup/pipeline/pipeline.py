@@ -154,7 +154,7 @@ def collect_features(
         texts = pieces(corpus, "read", None if recipe.content else report, observe, content=recipe.content)
         for block in map_in_order(make, texts, threads):
             store.add(block)
-            if recipe.content:
+            if recipe.content and report is not None:
                 # Bytes are read long before their pages are extracted.
                 report("pages", len(store), max(round(store.expected_documents), len(store)))
         if isinstance(store, BoundedStore):

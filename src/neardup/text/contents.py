@@ -245,7 +245,7 @@ class _Workers:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._starting, self._interrupted = limit, 0, False
+        self._limit, self._starting, self._interrupted = limit, 0, threading.Event()
         self._all: set[_Worker] = set()
         self._idle: list[_Worker] = []
         self._changed = threading.Condition()
@@ -322,11 +322,11 @@ class _Workers:
             yield worker
         except BaseException:
             self._end(worker)
-            if self._interrupted:
+            if self._interrupted.is_set():
                 raise InterruptedRun from None
             raise
         with self._changed:
-            is_used_again = worker.memory <= _WORKER_LIMIT and not self._interrupted
+            is_used_again = worker.memory <= _WORKER_LIMIT and not self._interrupted.is_set()
             if is_used_again:
                 self._idle.append(worker)
                 self._changed.notify()
@@ -336,7 +336,7 @@ class _Workers:
     def _take(self) -> _Worker:
         with self._changed:
             while True:
-                if self._interrupted:
+                if self._interrupted.is_set():
                     raise InterruptedRun
                 while self._idle:
                     worker = self._idle.pop()
@@ -347,17 +347,17 @@ class _Workers:
                     self._starting += 1
                     break
                 self._changed.wait()
-        worker = None
         try:
             worker = _Worker()
+            with self._changed:
+                self._all.add(worker)
+                runtime.CHILD_PROCESSES.add(worker.pid)
+                interrupted = self._interrupted.is_set()
         finally:
             with self._changed:
                 self._starting -= 1
-                if worker is not None:
-                    self._all.add(worker)
-                    runtime.CHILD_PROCESSES.add(worker.pid)
                 self._changed.notify()
-        if self._interrupted:
+        if interrupted:
             self._end(worker)
             raise InterruptedRun
         return worker
@@ -372,7 +372,7 @@ class _Workers:
     def interrupt(self) -> None:
         """End all processes; calls that wait for one, and later ones, raise ``InterruptedRun``."""
         with self._changed:
-            self._interrupted = True
+            self._interrupted.set()
             idle, self._idle = self._idle, []
             for worker in self._all:
                 worker.kill()

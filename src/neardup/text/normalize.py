@@ -231,7 +231,8 @@ def _piece_pattern() -> re.Pattern[str]:
     character and its marks belong to the piece, those after it do not.
     """
     attaches, ignorable = map(ut.character_class, _attaching())
-    return re.compile(f"(?s:.)(?:[{ignorable}]*[{attaches}])*")
+    # Ignorable code points in a row are one piece: no row is scanned from each of its places.
+    return re.compile(f"[{ignorable}]++(?![{attaches}])|(?s:.)(?:[{ignorable}]*+[{attaches}])*+")
 
 
 @functools.cache
