@@ -185,6 +185,24 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
 
 
+def describe_columns(corpus: Corpus) -> str:
+    """Return which columns of files are used; empty for texts in files of their own, and for documents in memory."""
+    from neardup.documents.column_paths import column_words
+
+    if not corpus.inputs or not corpus.has_columns:
+        return ""
+    words, reference = column_words(corpus.columns_used), corpus.reference
+    of_reference = describe_columns(reference) if reference is not None else ""
+    return f"{words}; of the reference: {of_reference}" if of_reference not in ("", words) else words
+
+
+def print_columns(corpus: Corpus) -> None:
+    """Print which columns of files are used."""
+    words = describe_columns(corpus)
+    if words:
+        print_message(f"columns: {words}")
+
+
 def print_rejected_records(corpus: Corpus) -> None:
     """Print the first rejected records and all torn files; for the latter the command exits with 3."""
     rejected = corpus.rejected
@@ -209,17 +227,26 @@ def print_rejected_records(corpus: Corpus) -> None:
 
 @contextmanager
 def reading_progress(
-    corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
+    corpus: Corpus,
+    *recipes: Recipe,
+    kernels: Sequence[str] | None = (),
+    stages: Sequence[str] = (),
+    columns: bool = True,
 ) -> Iterator[Progress | None]:
-    """Print the notes of a corpus before it is read and its rejected records afterwards; give a progress callback.
+    """Print the notes of a corpus before it is read, and its columns and rejected records afterwards.
+
+    Give a progress callback.
 
     ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
+    ``columns`` is False for a command with a summary that names them.
     """
     print_corpus_notes(corpus, *recipes)
     if kernels is not None:
         announce_compilation(recipes[0] if recipes else None, *kernels)
     with progress_bar(stages) as progress:
         yield progress
+    if columns:
+        print_columns(corpus)
     print_rejected_records(corpus)
 
 

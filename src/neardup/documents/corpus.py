@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
+from neardup.documents.arrays import as_bytes, one_array
+from neardup.documents.column_paths import texts_in
+from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -42,20 +44,19 @@ from neardup.documents.records import (
     Reason,
     RecordFault,
     Source,
-    as_bytes,
     as_strings,
     join_order,
     joined_column,
+    lengths_of,
     merged_batches,
     name_of_row,
-    one_array,
     readable_texts,
     repeated_ids,
     split_chunk,
 )
 from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
 from neardup.documents.streams import Span, read_ahead, read_head
-from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
+from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is_single, require_column, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
@@ -164,6 +165,8 @@ class Corpus:
         The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
+    known_count : int or None
+        The number of documents of an index that were left out because the input has them, too; None if all stay.
     """
 
     def __init__(
@@ -191,6 +194,7 @@ class Corpus:
         self.reference: Corpus | None = None
         self.failed_pages = Rejected()
         self.omitted_count = 0
+        self.known_count: int | None = None
         self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
@@ -200,6 +204,24 @@ class Corpus:
     def columns(self) -> list[str]:
         """The names of the columns of all inputs."""
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
+
+    @property
+    def columns_used(self) -> dict[str, str | None]:
+        """The columns of texts and ids (None for row numbers), and that of the order, if there is one, by its use."""
+        options = self.read_options
+        used = {"text": ",".join(self._shown(name, is_text=True) for name in options.texts)}
+        columns = used | {"id": self._shown(options.id) if options.id else None}
+        return columns | ({options.order_use: self._shown(options.order)} if options.order else {})
+
+    def _shown(self, name: str, *, is_text: bool = False) -> str:
+        found = (source.find_column(name) for source in self.sources if source.columns())
+        path = next((path for path in found if path is not None), None)
+        return name if path is None else str(path.as_text() if is_text else path)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are columns to choose from, which texts in files of their own have not."""
+        return not all(isinstance(source, TextFiles) for source in self.sources)
 
     @property
     def declared_rows(self) -> int:
@@ -272,7 +294,7 @@ class Corpus:
             [source for source in self.sources if source.columns()],
             column,
             option_name,
-            lambda kind: not pa.types.is_nested(kind),
+            is_single,
             "its values must be single ones",
         )
 
@@ -288,8 +310,7 @@ class Corpus:
         accepted = TORN if self.allow_torn else frozenset[str]()
         if not self._document_count and not accepted.issuperset(rejected.counts):
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            has_columns = not all(isinstance(source, TextFiles) for source in self.sources)
-            hint = f", and name its column of texts with {option('--text-column')}" if has_columns else ""
+            hint = f", and name its column of texts with {option('--text-column')}" if self.has_columns else ""
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
@@ -414,12 +435,7 @@ class Corpus:
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
         if added is not None:
-            for name in added.column_names:
-                if name in self.columns:
-                    raise OutputError(
-                        f"the input already has a column {name!r}, which would be added: choose other names with "
-                        f"{option('--annotate-prefix', 'prefix=')}"
-                    )
+            refuse_clash(self.columns, added)
         report = progress or (lambda rows: None)
         return copy_kept(self._masked(keep), output, self.read_options.text, report, added, threads)
 
@@ -431,8 +447,8 @@ class Corpus:
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
 
-        If there are several columns of texts, the first one has the joined texts. Text files have the columns id and
-        text.
+        The text column has the texts as they are compared: those of several columns or of a list joined, and of a path
+        as a further column of its name. Text files have the columns id and text.
         """
         rows = np.asarray(rows, dtype=np.int64)
         if self.reference is not None and bool((rows >= self.raw_rows).any()):
@@ -448,12 +464,22 @@ class Corpus:
         for field in declared_schema(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
-        if self.read_options.more_texts:
-            columns = [as_bytes(one_array(joined[name])) for name in self.read_options.texts]
-            texts = readable_texts(joined_column(columns))
-            joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
+        if (
+            self.read_options.more_texts
+            or self.text_column not in joined.column_names
+            or pa.types.is_nested(joined.schema.field(self.text_column).type)
+        ):
+            joined = self._with_texts(joined)
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[rows]))
+
+    def _with_texts(self, table: pa.Table) -> pa.Table:
+        """Return a table whose text column has the texts of all columns and paths of texts."""
+        columns = [as_bytes(texts_in(table, name)) for name in self.read_options.texts]
+        texts = readable_texts(joined_column(columns))
+        if self.text_column not in table.column_names:
+            return table.append_column(self.text_column, texts)
+        return table.set_column(table.column_names.index(self.text_column), self.text_column, texts)
 
     def _take_from_both(self, rows: np.ndarray, reference: Corpus) -> pa.Table:
         """Return rows of both sides, without columns whose types do not fit together."""
@@ -662,10 +688,14 @@ def corpus_of(
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
-    sources: list[Source] = [ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")]
-    options = choose_columns(sources, text_column, id_column, order_column, None)
-    columns.cut(options.texts)
-    return Corpus(sources, options, text_bytes(table, options.texts))
+    source = ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")
+    options = choose_columns([source], text_column, id_column, order_column, None)
+    paths = [path.as_text() for name in options.texts if (path := source.find_column(name)) is not None]
+    columns.cut([path.root for path in paths])
+    text_bytes = sum(
+        int(lengths_of(as_bytes(path.of_array(chunk))).sum()) for path in paths for chunk in table[path.root].chunks
+    )
+    return Corpus([source], options, text_bytes)
 
 
 def cluster_column(name: str | None) -> OrderColumn | None:

@@ -21,9 +21,10 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from neardup.documents.arrays import as_bytes, is_text_type
 from neardup.documents.columnar import json_value
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
-from neardup.documents.records import as_bytes, is_text_type, lengths_of, plain_values
+from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
 from neardup.files import PartialOutput, placed_output
@@ -576,14 +577,13 @@ class _Csv:
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_nested(kind) or is_text_type(kind):
-        return pa.large_string()
-    return kind
+    is_rare = isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind)
+    return pa.large_string() if is_rare or pa.types.is_nested(kind) or is_text_type(kind) else kind
 
 
 def _as_csv(column: Any, kind: pa.DataType) -> Any:
-    """Return a column for CSV: texts as large_string; lists, structs and bytes as JSON."""
-    if not pa.types.is_nested(column.type):
+    """Return a column for CSV: texts as large_string; lists, structs, bytes and rare types as JSON has them."""
+    if is_text_type(column.type):
         try:
             return column.cast(kind)
         except pa.ArrowInvalid:
@@ -595,8 +595,9 @@ def _as_csv(column: Any, kind: pa.DataType) -> Any:
 def _csv_value(value: Any) -> str | None:
     if value is None:
         return None
-    converted = json_value(value) if isinstance(value, bytes) else value
-    return converted if isinstance(converted, str) else json.dumps(converted, ensure_ascii=False, default=json_value)
+    if isinstance(value, list | dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=json_value)
+    return value if isinstance(value, str) else str(json_value(value))
 
 
 class _JsonLines:

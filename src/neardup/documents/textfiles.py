@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.columnar import TARGET_BYTES, fit_table
 from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
 from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, invalid_utf8_offset
@@ -31,6 +32,15 @@ class TextFiles:
     def columns(self) -> dict[str, pa.DataType]:
         """Return the two columns id and text."""
         return {field.name: field.type for field in _SCHEMA}
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return one of the two columns; None for any other name."""
+        return ColumnPath(name, kind=_SCHEMA.field(name).type) if name in _SCHEMA.names else None
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return False: ids are paths."""
+        del name, text
+        return False
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the texts of several files per chunk."""

@@ -147,6 +147,7 @@ class Result:
             "all_pairs": self._matches.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
+            "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
             **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
@@ -171,7 +172,9 @@ class Result:
                 "documents": self._documents.names.reference_count + reference.omitted_count,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
+                **({"columns": reference.columns_used} if reference.inputs else {}),
                 "rejected": dict(reference.rejected.counts),
+                **({} if reference.known_count is None else {"known": reference.known_count}),
             }
         }
 

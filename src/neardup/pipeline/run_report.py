@@ -13,6 +13,7 @@ import numpy as np
 
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
+from neardup.documents.column_paths import column_words
 from neardup.errors import RecipeError, option
 from neardup.keep.pairs import APART, EQUAL
 from neardup.kernels import Integers
@@ -248,6 +249,7 @@ def _versions(found: Findings) -> dict[str, str]:
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     facts = {
+        "columns": column_words(summary["columns"]),
         "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes saved",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents"),
         "threads": f"{summary['threads']}",
@@ -291,5 +293,6 @@ def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
     rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
+    rows += [["columns", column_words(summary["columns"])]]
     rows += [["recipe", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
     return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, text_columns=2)}</div>'

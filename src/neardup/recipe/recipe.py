@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -420,6 +421,8 @@ class Recipe:
                 raise RecipeError(f"{name} {value!r} is not a number")
             if expected == "int" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise RecipeError(f"{name} {value!r} is not a whole number")
+            if isinstance(value, int) and abs(value) >= 1 << 63:
+                raise RecipeError(f"{name} has more than 63 bits; give a smaller number")
 
     @property
     def parsed_features(self) -> Features:
@@ -561,14 +564,25 @@ def command_words(name: str, value: object) -> list[str]:
     return ["--set", f"{name}={value}"]
 
 
+#: What may be long in a recipe file: strings, also those that do not end, comments and space.
+_STRINGS_AND_SPACES = re.compile(
+    r'''"""(?:[^\\]|\\.?)*?(?:"""|\Z)|\'{3}.*?(?:\'{3}|\Z)|"(?:[^"\\\n]|\\[^\n]?)*"?|\'[^\'\n]*\'?|\#[^\n]*|\s+''',
+    re.DOTALL,
+)
+_LONGEST_KEYS = 4000
+
+
 def parse(text: str, where: str) -> Recipe:
     """Return the recipe written in TOML; ``where`` names it in messages.
 
     Raises ``RecipeError`` if it is not TOML, has an unknown key, or a value is invalid.
     """
+    # The parser takes time quadratic in the length of a key, and one call for each bracket.
+    if sum(map(len, _STRINGS_AND_SPACES.split(text))) > _LONGEST_KEYS:
+        raise RecipeError(f"{where} is not a recipe: its keys and numbers have more than {_LONGEST_KEYS:,} characters")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise RecipeError(f"{where} is not TOML: {error}") from None
     keys = [field.name for field in fields(Recipe)]
     for key in values:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.vector import needed_columns
 from neardup.documents import Batch, Corpus
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
 from neardup.documents.records import ReadOptions, RecordFault, order_type
@@ -273,6 +274,15 @@ class FrameColumns:
         """Names and types of the columns."""
         return self._columns
 
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return a column by its name; there are no paths, because nested columns have no type here."""
+        return find_in_types(name, self._columns)
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column is one of doubles, which Spark would write with fractions."""
+        del text
+        return bool(pa.types.is_floating(self._columns[name]))
+
 
 def _arrow_type(spark_type: Any) -> pa.DataType:
     """Return the Arrow type of a column, a struct for types that can be neither text nor id nor be sorted."""
@@ -349,6 +359,8 @@ def frame_documents(
             "the data frame has no column that is obviously the id, which pairs and keepers are named by; name it with "
             f"id_column: {', '.join(source.columns)}"
         )
+    if columns.has_fractions(chosen.id, chosen.text):
+        raise InputError(f"column {chosen.id!r} holds doubles, and ids must be text or whole numbers: cast it first")
     order_columns = [order] if isinstance(order, str) else list(order or [chosen.id])
     for name in order_columns:
         kind = columns.columns().get(name)
