@@ -196,6 +196,8 @@ class Corpus:
         The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
+    failed_pages : Rejected
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
     known_count : int or None
@@ -226,6 +228,7 @@ class Corpus:
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
+        self.failed_pages = Rejected()
         self.omitted_count = 0
         self.skipped = Skipped()
         self.known_count: int | None = None
@@ -439,6 +442,16 @@ class Corpus:
         source = bisect_right(self._bounds, row) - 1
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
+
+    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
+        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
+        for at, reason in failed.items():
+            row = int(rows[at])
+            if self.reference is None or row < self.raw_rows:
+                place = self._place(row)
+            else:
+                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+            self.failed_pages.add(place, reason)
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""

@@ -150,6 +150,7 @@ class Result:
             "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
             **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
+            **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
