@@ -220,6 +220,11 @@ def print_rejected_records(corpus: Corpus) -> None:
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
             print_message(f"rejected from the reference: {example}")
+    for example in corpus.failed_pages.examples:
+        print_message(f"page without its main content: {example}; all of its text is compared")
+    if corpus.failed_pages.total > len(corpus.failed_pages.examples):
+        more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
+        print_message(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
         way_out = "" if corpus.allow_torn else f"; {torn.hint}, or accept what was read with --allow-torn"
         print_message(f"{torn}{way_out}")
@@ -316,7 +321,8 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
     second = bool(recipe.second_step)
     stages = {
         "count": recipe.needs_statistics,
-        "read": True,
+        "read": not recipe.content,
+        "pages": bool(recipe.content),
         "join": True,
         "margin": margin and not second,
         "verify": second,

@@ -34,7 +34,7 @@ from neardup.documents.inputs import (
     one_line,
     suffixes,
 )
-from neardup.documents.jsonlines import json_source
+from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     TORN,
@@ -196,6 +196,8 @@ class Corpus:
         The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
+    failed_pages : Rejected
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
     known_count : int or None
@@ -226,6 +228,7 @@ class Corpus:
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
+        self.failed_pages = Rejected()
         self.omitted_count = 0
         self.skipped = Skipped()
         self.known_count: int | None = None
@@ -440,6 +443,16 @@ class Corpus:
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
 
+    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
+        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
+        for at, reason in failed.items():
+            row = int(rows[at])
+            if self.reference is None or row < self.raw_rows:
+                place = self._place(row)
+            else:
+                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+            self.failed_pages.add(place, reason)
+
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
         chosen = self._mask_of(rows)
@@ -490,8 +503,15 @@ class Corpus:
         mask = self._mask_of(rows)
         self._refuse_if_changed()
         masked = self._masked(mask)
-        schema = kept_schema(masked, self.text_column)
-        tables = [table for source, part in masked for table in source.tables(part, schema)]
+        try:
+            schema = kept_schema(masked, self.text_column)
+            tables = [table for source, part in masked for table in source.tables(part, schema)]
+        except InputError:
+            if not all(may_have_records(source) for source in self.sources):
+                raise
+            # Records of JSON need not fit one table.
+            tables = [texts_of_records(masked, self.read_options.texts)]
+            schema = tables[0].schema
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
             raise InputError("a rejected row has no place in a table: take only rows of documents")

@@ -42,6 +42,12 @@ class Rejected:
     def __len__(self) -> int:
         return self.total
 
+    def add(self, place: str, reason: str, detail: str = "", count: int = 1) -> None:
+        """Count records of one place."""
+        self.counts[reason] += count
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(f"{place}: {reason}{f' ({detail})' if detail else ''}")
+
 
 @dataclass(frozen=True, slots=True)
 class TornFile:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
 from neardup.stream.document import Document
+from neardup.text.contents import content_of
 from neardup.text.encoding import decode_page
-from neardup.text.html import content_of
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.formats import parse_items
 from neardup.watch.inbox import Inbox, SettledFile, Stamp, file_stamp, open_file, origin_of, printable_path, stamp_at

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from neardup.documents.inputs import kind_of_bytes
+from neardup.text.contents import article_of, require_content
 from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_partial_bom
-from neardup.text.html import TagScanner, extract_article, require_trafilatura, strip_tags
+from neardup.text.html import TagScanner, strip_tags
 from neardup.watch.archives import crawl_items, mail_items, mailbox_items
 from neardup.watch.feeds import FEEDS, feed_items, load_lxml, root_name
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, failed_article_note, first_time
 from neardup.watch.json_items import json_lines, json_values
 
 #: ``xml`` is XML of a kind that cannot be read.
@@ -136,7 +137,7 @@ def parse_items(name: str, data: bytes) -> Items:
         found.reject("the file", damage, data, is_cut_off)
     else:
         if kind == "html":
-            require_trafilatura()
+            require_content("html")
         elif kind in FEEDS:
             load_lxml()
         found.items = _read(kind, content, data, damage, is_cut_off, found)
@@ -200,7 +201,10 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
         found.reject("the file", TRUNCATED_FILE, data, True)
         return
     markup = decode_page(data)
-    text = extract_article(markup).text
+    article = article_of(markup)
+    text = article.text
+    if article.fallback == "failed":
+        found.notes.append(failed_article_note("the file", article.reason))
     if not text:
         found.reject("the file", NO_TEXT, data)
         return
