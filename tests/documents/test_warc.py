@@ -201,6 +201,7 @@ BROKEN = {
     "no address": record(http(PAGE)).replace(b"WARC-Target-URI: ", b"X-URI: "),
     "header without end": b"WARC/1.0\r\n" + b"a: b\r\n" * 60_000,
     "one long line": b"WARC/1.0\r\n" + b"a" * 3_000_000 + b"\r\n",
+    "spaces": record(http(b"\x00", "500 " + "x" * 50, "text/html; charset=" + " " * 60_000)).replace(b"500 ", b"5x "),
     "garbage": b"\x00\xffgarbage\r\nmore\r\n",
 }
 

@@ -80,8 +80,12 @@ _MAGIC_KINDS: tuple[tuple[bytes, Kind], ...] = (
     (b"WARC/1.", "warc"),
     (b"WARC/0.", "warc"),
 )
-#: The first line of a mailbox, with a time of day and a year, and a field after it.
-_MAILBOX = re.compile(rb"From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:)")
+#: The first line of a mailbox, with a time of day and a year, and a field after it. No part can backtrack.
+MAILBOX_LINE = (
+    rb"From (?=[^\n]{0,300}\n)(?=[^\n]*\d:\d\d)(?=[^\n]*(?<!\d)[12]\d{3}(?!\d))[^\n]*+\n"
+    rb"(?:>From |[!-9;-~]++[ \t]*+:)"
+)
+_MAILBOX = re.compile(MAILBOX_LINE)
 #: The path of a mail in a maildir: a unique name that begins with the time.
 _MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/\d{9,}[._][^/]+\Z")
 _BOM = b"\xef\xbb\xbf"
