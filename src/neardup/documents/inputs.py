@@ -56,6 +56,8 @@ _SOURCE = (
     "sh bash zsh fish ps1 bat cmd sql graphql proto tf gradle cmake mk v sv vhd vhdl asm s diff patch nix zig nim d "
     "tcl awk"
 )
+#: Beside web pages in a folder, these are parts of the pages.
+_ASSET_SUFFIXES = frozenset({".css", ".js", ".mjs", ".cjs", ".scss", ".less"})
 #: A file of such a name is one text, whatever is in it.
 TEXT_SUFFIXES = (
     PAGE_SUFFIXES
@@ -80,8 +82,12 @@ _MAGIC_KINDS: tuple[tuple[bytes, Kind], ...] = (
     (b"WARC/1.", "warc"),
     (b"WARC/0.", "warc"),
 )
-#: The first line of a mailbox, with a time of day and a year, and a field after it.
-_MAILBOX = re.compile(rb"From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:)")
+#: The first line of a mailbox, with a time of day and a year, and a field after it. No part can backtrack.
+MAILBOX_LINE = (
+    rb"From (?=[^\n]{0,300}\n)(?=[^\n]*\d:\d\d)(?=[^\n]*(?<!\d)[12]\d{3}(?!\d))[^\n]*+\n"
+    rb"(?:>From |[!-9;-~]++[ \t]*+:)"
+)
+_MAILBOX = re.compile(MAILBOX_LINE)
 #: The path of a mail in a maildir: a unique name that begins with the time.
 _MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/\d{9,}[._][^/]+\Z")
 _BOM = b"\xef\xbb\xbf"
@@ -373,6 +379,8 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
     documents = [file for file in files if not file.relative.startswith(indexes)]
     data = [file for file in documents if file.is_in_maildir or suffixes(file.relative)[0] in INPUT_KIND_OF_SUFFIX]
     texts = [file for file in documents if suffixes(file.relative)[0] in TEXT_SUFFIXES]
+    if any(map(is_page_name, (file.relative for file in texts))):
+        texts = [file for file in texts if suffixes(file.relative)[0] not in _ASSET_SUFFIXES]
     chosen = data or texts
     if not chosen:
         raise InputError(

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table
-from neardup.documents.inputs import Codec, InputFile
+from neardup.documents.inputs import MAILBOX_LINE, Codec, InputFile
 from neardup.documents.parsed import Parsed, ParsedSource, chunk_of, parts_of
 from neardup.documents.records import Chunk, ReadOptions, Reason, RecordFault
 from neardup.documents.rejected import Skipped
@@ -55,8 +55,7 @@ _PART_FIELDS = re.compile(
 #: The start of the next mail of a mailbox: a line that begins with "From ", has a time of day and a year, and is
 #: followed by a field; without these, a blank line before it and a usual field after it.
 _NEXT_MAIL = re.compile(
-    rb"\n(?=From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:))"
-    rb"|\n\r?\n(?=From [^\n]*\n" + _KNOWN_FIELD + rb")"
+    rb"\n(?=" + MAILBOX_LINE + rb")|\n\r?\n(?=From (?=[^\n]{0,300}\n)[^\n]*+\n" + _KNOWN_FIELD + rb")"
 )
 _FROM_LINE = re.compile(rb"From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)

@@ -46,7 +46,7 @@ _START = b"WARC/"
 PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _TEXT_TYPES = frozenset({"text/plain", "text/markdown"})
 _PAGE_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
-_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([\w.:-]+)""", re.IGNORECASE)
 
 
 def warc_source(file: InputFile, codec: Codec | None) -> ParsedSource:
