@@ -278,6 +278,48 @@ def compressed(data: bytes, name: str) -> bytes:
     return bz2.compress(data, 1) if name.endswith(".bz2") else zstandard.compress(data)
 
 
+def make_commands(folder: Path) -> Any:
+    return {
+        "docs.jsonl": _lines(),
+        "docs.csv": _delimited(","),
+        "docs.tsv": _delimited("\t"),
+        "docs.parquet": _arrow("parquet"),
+        "docs.arrow": _arrow("arrow"),
+        "docs.jsonl.gz": compressed(_lines(), ".gz"),
+        "list.mbox": _mbox(),
+        "crawl.warc": _warc("response"),
+    }
+
+
+def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> None:
+    """A command ends by 0, 2 or 3, says why in one line, and leaves no output if it is refused."""
+    from typer.testing import CliRunner
+
+    from neardup.cli.app import app
+
+    name = rng.choice(list(seeds))
+    path, output = folder / name, folder / rng.choice(["out.jsonl", "out.csv", "out.parquet", "out.arrow"])
+    path.write_bytes(mutated(seeds[name], rng, list(seeds.values())))
+    options = ["--threads", "1", *rng.choice([[], ["--ids", "rows"], ["--allow-torn", "--ids", "rows"], ["--strict"]])]
+    command = rng.choice(
+        [
+            *[["dedup", path, "-o", output, *rng.choice([[], ["--json"], ["--quarantine", folder / "no.jsonl"]])]] * 3,
+            ["pairs", path, "-o", output],
+            ["neighbors", path, "--k", "2", "-o", output],
+            ["dedup", path, "--annotate", "-o", output],
+        ]
+    )
+    result = CliRunner().invoke(app, [str(word) for word in (*command, *options)], prog_name="neardup")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code in (0, 2, 3), result.output[-500:]
+    assert "Traceback" not in result.output
+    if result.exit_code == 2:
+        said = [line for line in result.stderr.splitlines() if not line.startswith("neardup: rejected: ")]
+        assert said[-1].startswith("neardup: "), said
+        assert not output.exists(), f"{output.name} was written"
+
+
 def make_index(folder: Path) -> Any:
     import neardup as nd
 
@@ -699,6 +741,7 @@ SUBJECTS: dict[str, Subject] = {
     "mail": documents("mail.eml", lambda: _mail(3, sample_texts()[0])),
     "mbox": documents("list.mbox", _mbox),
     "subtitles": documents("film.srt", _subtitles),
+    "commands": Subject(make_commands, ask_commands),
     "index": Subject(make_index, ask_index),
     "classifier": Subject(make_classifier_file, ask_classifier),
     "recipe": Subject(make_recipes, ask_recipe),
