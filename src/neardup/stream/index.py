@@ -33,7 +33,7 @@ from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.matcher import Matcher, RestoredDocument, WindowFindings
-from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
+from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, damage_error, text_digest
 from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 from neardup.stream.window_step import Record
 
@@ -664,7 +664,10 @@ class Index:
         state = store.state("clock")
         if state is None:
             return
-        self._matcher.restore(json.loads(state))
+        try:
+            self._matcher.restore(_stored_numbers(json.loads(state)))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise damage_error(store.path, "its clock is not what was written") from None
         # One thread reads the store, others extract features, and this one enters the documents.
         self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
@@ -685,6 +688,16 @@ class Index:
             # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next_serial if first is None else first)
+
+
+def _stored_numbers(value: Any) -> Any:
+    """Return a stored state; raises ``ValueError`` if it contains anything but whole numbers that fit into 63 bits."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _stored_numbers(part)
+    elif value is not None and (type(value) is not int or abs(value) >= 1 << 63):
+        raise ValueError
+    return value
 
 
 def read_stored_recipe(reader: StoreReader) -> Recipe:

@@ -776,6 +776,8 @@ class Store(StoreReader):
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")
+        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
+            raise damage_error(self.path, "its counts are not what was written")
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
