@@ -42,7 +42,6 @@ from neardup.search.second_step import (
     judge_in_groups,
     text_representatives,
 )
-from neardup.text.contents import workers_memory
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -127,7 +126,11 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    reserved = workers_memory(recipe.content, threads)
+    reserved = 0
+    if recipe.content:
+        from neardup.text.contents import workers_memory
+
+        reserved = workers_memory(threads)
     store = FeatureStore(Memory(memory, reserved), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
