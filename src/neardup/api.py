@@ -462,8 +462,9 @@ def dedup(
     force_domain : bool
         Go on even if the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; detected automatically. Titles are for classifiers that compare them. Several columns of texts,
-        ``text_column=["title", "text"]``, are joined line by line, without empty ones.
+        Columns, or paths such as ``messages[].content``; by default those with usual names. Titles are for classifiers
+        that compare them. Several columns of texts, ``text_column=["title", "text"]``, are joined line by line, without
+        empty ones.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the result.
     memory : int, optional

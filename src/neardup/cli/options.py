@@ -287,10 +287,18 @@ class ReadOptions:
     """How documents are read."""
 
     text_column: Annotated[
-        str | None, option("NAME,...", "Column of the texts, or several. Detected automatically.", READING)
+        str | None,
+        option(
+            "NAME,...",
+            "Column of the texts, several, or a path such as messages[].content. By default the one with a usual name.",
+            READING,
+        ),
     ] = None
     id_column: Annotated[
-        str | None, option("NAME", "Column of the ids. Detected automatically, else row numbers.", READING)
+        str | None,
+        option(
+            "NAME", "Column of the ids, or a path. By default the one with a usual name, else row numbers.", READING
+        ),
     ] = None
     max_document: Annotated[
         int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)

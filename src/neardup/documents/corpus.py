@@ -653,10 +653,10 @@ def open_corpus(
     Parameters
     ----------
     text_column : str or sequence of str, optional
-        Column of texts; detected by its name, or as the only column of strings. Several columns, as names or joined by
-        commas, make one text, line by line.
+        Column of texts, or a path such as ``messages[].content``; by default the column with a usual name. Several, as
+        names or joined by commas, make one text, line by line.
     id_column : str, optional
-        Column of ids; detected by its name; the empty string means that there is none.
+        Column of ids, or a path; by default the column with a usual name. The empty string means that there is none.
     order_column : str, optional
         Column for the keep order.
     quarantine : str, optional

@@ -208,7 +208,11 @@ class Result:
 
     @property
     def kept_rows(self) -> Bools:
-        """Whether each raw row of the input is kept: bool[rows]."""
+        """Whether each raw row of the input is kept: bool[rows].
+
+        It chooses rows of the data: ``frame[result.kept_rows]`` in pandas, ``frame.filter(result.kept_rows)`` in
+        Polars, and ``dataset.select(np.flatnonzero(result.kept_rows))`` for a Hugging Face data set.
+        """
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[np.flatnonzero(self._findings.kept_mask)]] = True
         return mask
