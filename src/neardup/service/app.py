@@ -87,7 +87,8 @@ def _json_response(content: Any, status: int = 200) -> Response:
 
 def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
     fields = verdict.as_dict()
-    del fields["id"]
+    # The status says whether it was known.
+    del fields["id"], fields["known"]
     if not evidence:
         for name in ("counts", "score", "evidence", "measures"):
             del fields[name]
@@ -184,17 +185,38 @@ class Calls:
         way_out = f"read the store itself, or start the service with {option('--max-answer', 'max_answer')}"
         return self._whole_answer(answer | {"text": named.text_of(id)}, way_out)
 
-    async def replace(self, name: str, id: str, body: bodies.DocumentText, evidence: _Evidence = False) -> Response:
-        """Replace the document with this id; the old one is forgotten, unless its text is the same."""
+    async def replace(
+        self,
+        name: str,
+        id: str,
+        body: bodies.DocumentText,
+        versions: Annotated[
+            Literal["replace", "keep", "refuse"],
+            Query(
+                description="If the id belongs to another text: replace forgets the old document; keep judges the new "
+                "one as a version, with ~2, ~3... at the end of its id; refuse answers 409."
+            ),
+        ] = "replace",
+        evidence: _Evidence = False,
+    ) -> Response:
+        """Enter a document under this id, in place of one with another text unless ``versions`` says otherwise."""
         named, document = self._indexes.get(name), _document(id, body)
 
-        def replace_document() -> JudgedResult:
+        def put_document() -> JudgedResult:
             (result,) = enter_documents(named, [document])
-            return JudgedResult(named.index.replace(document), 201) if result.status == 409 else result
+            if result.status != 409 or versions == "refuse":
+                return result
+            if versions == "replace":
+                return JudgedResult(named.index.replace(document), 201)
+            verdict = named.index.add(document)
+            return JudgedResult(verdict, 200 if verdict.known else 201)
 
-        result: JudgedResult = await self._writer.run(replace_document)
+        result: JudgedResult = await self._writer.run(put_document)
         self._metrics.count_verdicts(name, [result.verdict] if result.status == 201 else [])
-        return _json_response(_item(result, evidence=evidence), result.status)
+        item = _item(result, evidence=evidence)
+        if result.status == 409:
+            raise Problem(item.pop("status"), item.pop("detail"), **item)
+        return _json_response(item, result.status)
 
     async def forget(self, name: str, id: str) -> Response:
         """Remove a document, its text and its verdict. Its id is free again."""
@@ -453,7 +475,7 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
     # The longer path first, because an id may contain slashes.
     add("POST", f"{document}/release", calls.release, bodies.ItemAnswer, 403, 404, 409, 422, **writes)
     add("GET", document, calls.document, bodies.DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 422, creates=True, **writes)
+    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 409, 422, creates=True, **writes)
     add("DELETE", document, calls.forget, None, 403, 404, 422, **deletes)
     add("GET", f"{index}/stopped", calls.stopped, bodies.StoppedAnswer, 404, 422)
     add("POST", f"{index}/query", calls.query, bodies.QueryAnswer, 404, 422)

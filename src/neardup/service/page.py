@@ -215,6 +215,7 @@ class PageAnswers:
                 (f"{summary['documents']:,}", "documents arrived", f"window {summary['window']}"),
                 (f"{summary['duplicates']:,}", "stopped", f"{share:.1%}"),
                 (f"{summary['held']:,}", "in the window", "new ones are compared with these"),
+                (f"{summary['late']:,}", "late", "older than the window: compared by their exact text only"),
             ]
         )
         recipe = f"{summary['recipe']}: {summary['in_words']}, against {summary['against']}"
