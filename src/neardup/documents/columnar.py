@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
     Chunk,
     RawRecord,

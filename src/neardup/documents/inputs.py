@@ -14,10 +14,11 @@ from typing import Any, BinaryIO, Literal
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
+from neardup.documents.compression import CODEC_OF_SUFFIX, Codec, codec_of_bytes
 from neardup.errors import InputError, option
 
 Kind = Literal["parquet", "arrow", "arrow stream", "jsonl", "csv", "text", "folder"]
-Codec = Literal["gzip", "zstd", "bz2"]
+Quoting = Literal["standard", "none"]
 
 KIND_OF_SUFFIX: dict[str, Kind] = {
     ".parquet": "parquet",
@@ -31,16 +32,10 @@ KIND_OF_SUFFIX: dict[str, Kind] = {
     ".csv": "csv",
     ".tsv": "csv",
 }
-CODEC_OF_SUFFIX: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 PAGE_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 TEXT_SUFFIXES = PAGE_SUFFIXES | {"", ".txt", ".text", ".md", ".rst", ".xml", ".tex", ".log"}
 SUFFIX_LIST = ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .txt and .md"
 
-_MAGIC_CODECS: tuple[tuple[bytes, Codec], ...] = (
-    (b"\x1f\x8b\x08", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"BZh", "bz2"),
-)
 _MAGIC_KINDS: tuple[tuple[bytes, Kind], ...] = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "arrow"),
@@ -86,11 +81,6 @@ def is_page_name(name: str) -> bool:
     return suffixes(name)[0] in PAGE_SUFFIXES
 
 
-def codec_of_bytes(head: bytes) -> Codec | None:
-    """Return the codec that the first bytes show; None if they show none."""
-    return next((codec for magic, codec in _MAGIC_CODECS if head.startswith(magic)), None)
-
-
 def kind_of_bytes(head: bytes, named_kind: Kind | None) -> Kind | None:
     """Return the kind that the first (decompressed) kilobytes show, else the one that the name says.
 
@@ -110,12 +100,12 @@ def kind_of_bytes(head: bytes, named_kind: Kind | None) -> Kind | None:
     return None
 
 
-def delimiter_of(header: bytes, name: str) -> str:
+def delimiter_of(header: bytes, name: str, has_quotes: bool = True) -> str:
     """Return the delimiter of a header row: the most frequent of comma, tab, semicolon and bar outside quotes.
 
     The suffix of the name breaks ties.
     """
-    bare = b"".join(header.split(b'"')[::2])
+    bare = b"".join(header.split(b'"')[::2]) if has_quotes else header
     default = b"\t" if suffixes(name)[0] == ".tsv" else b","
     marks = sorted((b",", b"\t", b";", b"|"), key=lambda mark: (-bare.count(mark), mark != default))
     return marks[0].decode() if bare.count(marks[0]) else default.decode()
@@ -144,6 +134,10 @@ class InputFile:
     """The folder in which it was found."""
     is_pipe: bool = False
     """Whether it is standard input or another pipe, whose name says nothing without a suffix."""
+    quoting: Quoting = "standard"
+    """How quotes are read, if it is delimited text."""
+    max_document: int | None = None
+    """The bytes of the largest document that is wanted."""
 
     def refuse_if_changed(self) -> None:
         """Raise InputError if the size or the time of change differs from when the file was found."""

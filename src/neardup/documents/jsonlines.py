@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from neardup.documents.inputs import Codec, InputFile, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import ReadOptions, Reason, join_texts, map_type, one_array, unified_schema
-from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
+from neardup.documents.streams import BLOCK, Block, Records, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
 #: The text of a number that may fit into int64.
@@ -75,7 +76,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     """
     dialect = JsonLines()
     types: dict[str, Counter[pa.DataType]] = {}
-    with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, dialect.split, 1 << 18)) as start:
         head = next(start, None)
     if head is not None:
         if head.data.lstrip()[:1] == b"[":
@@ -90,7 +91,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
     }
-    return LineSource(file, codec, dialect, 0, columns, span)
+    return LineSource(file, codec, dialect, 0, columns, span, "" if head is None else head.encoding)
 
 
 class JsonLines:
@@ -105,9 +106,10 @@ class JsonLines:
     def __init__(self) -> None:
         self.kinds: dict[str, pa.DataType] = {}
 
-    def record_ends(self, data: bytes) -> np.ndarray:
-        """Return the position after each line feed."""
-        return positions_of(data, 0x0A) + 1
+    def split(self, data: bytes, is_end: bool) -> Records:
+        """Return the lines."""
+        ends = positions_of(data, 0x0A) + 1
+        return Records(np.append(ends, len(data)) if is_end and not data.endswith(b"\n") else ends)
 
     def blank_records(self, block: Block) -> np.ndarray:
         """Return which lines are white space."""
@@ -120,7 +122,7 @@ class JsonLines:
 
     def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
         """Parse all records at once, by Arrow."""
-        if not _has_object_per_line(block) or not is_utf8(block.data):
+        if not _ends_with_objects(block) or not is_utf8(block.data):
             return None
         fields = [pa.field(name, self._kind(name, options)) for name in options.names]
         try:
@@ -179,16 +181,58 @@ class JsonLines:
         return table.select(schema.names)
 
 
-def _has_object_per_line(block: Block) -> bool:
+def _ends_with_objects(block: Block) -> bool:
+    """Return whether each record ends with that of an object, so that no second value begins in it."""
     data = np.frombuffer(block.data, np.uint8)
     lasts = block.ends - 1
     lasts = lasts - (data[lasts] == 0x0A)
     lasts = lasts - (data[lasts] == 0x0D)
-    return bool((data[block.starts] == 0x7B).all() and (data[lasts] == 0x7D).all())
+    return bool((data[lasts] == 0x7D).all())
+
+
+#: The deepest nesting for which Arrow may infer a type: it ends the process far beyond.
+_DEEPEST = 1000
+_NESTING = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _refuse_what_ends_arrow(data: bytes, *, infer: bool) -> None:
+    """Raise what Arrow raises for bytes for which it would end the process instead.
+
+    These are a piece that begins with ``null``, where a piece may begin after any line end, a carriage return among
+    them; and values so deep that it cannot infer their type.
+    """
+    lines = np.concatenate(([0], positions_of(data, 0x0A) + 1))
+    lines = lines[lines < len(data)]
+    firsts = np.frombuffer(data, np.uint8)[lines]
+    for begin in lines[firsts != 0x7B].tolist():
+        end = data.find(b"\n", begin)
+        start = data[begin : len(data) if end < 0 else end].lstrip(b" \t\r")[:1]
+        if start not in (b"", b"{"):
+            raise pa.ArrowInvalid("a line does not begin with an object")
+    if data.count(b"\r") > data.count(b"\r\n"):
+        raise pa.ArrowInvalid("a carriage return stands inside a line")
+    if infer and _depth(data) > _DEEPEST:
+        raise pa.ArrowInvalid(f"its values are nested deeper than {_DEEPEST} levels")
+
+
+def _depth(data: bytes) -> int:
+    """Return the depth of nesting, or an upper bound of it that is small."""
+    if data.count(b"[") + data.count(b"{") - data.count(b"\n") <= _DEEPEST:
+        return 0
+    depth = deepest = 0
+    for line in data.split(b"\n"):
+        if line.count(b"[") + line.count(b"{") > _DEEPEST:
+            for token in _NESTING.finditer(line):
+                first = line[token.start()]
+                depth += (first in b"[{") - (first in b"]}")
+                deepest = max(deepest, depth)
+            depth = 0
+    return deepest
 
 
 def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
     """Parse with Arrow on all cores, in pieces that end at line ends."""
+    _refuse_what_ends_arrow(data, infer=schema is None)
     return arrow_json.read_json(
         pa.BufferReader(data),
         read_options=arrow_json.ReadOptions(block_size=_piece_size(data)),
@@ -223,11 +267,13 @@ def _object_of(record: str, options: ReadOptions) -> dict[str, Any]:
 
 def _parse_with_arrow(record: str, options: ReadOptions, fault: BaseException) -> dict[str, Any]:
     line = record.encode().strip()
+    if line[:1] != b"{" or line[-1:] != b"}":
+        raise RecordError(Reason.NOT_JSON, one_line(fault, 100)) from None
     row: dict[str, Any] = {}
     for name in options.names:
         numbers = [] if name in options.texts else [pa.int64(), pa.float64()]
         column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
-        if column is None or len(column) != 1 or line[:1] != b"{" or line[-1:] != b"}":
+        if column is None or len(column) != 1:
             raise RecordError(Reason.NOT_JSON, one_line(fault, 100)) from None
         [value] = column
         row[name] = Number(value) if isinstance(value, int | float) else value
