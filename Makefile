@@ -35,11 +35,11 @@ test: $(STAMP) browser java
 
 # The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/promises
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n auto --dist loadfile -o faulthandler_timeout=3600 --ignore tests/promises
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java
-	NEARDUP_CLUSTER=1 $(BIN)/python -m pytest tests/spark/test_spark_cluster.py
+	NEARDUP_CLUSTER=1 $(BIN)/python -m pytest -o faulthandler_timeout=3600 tests/spark/test_spark_cluster.py
 
 # The tests of pages drive a real browser; without one they are skipped and say so.
 browser:

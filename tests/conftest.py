@@ -1,4 +1,4 @@
-"""Settings of all tests: Hypothesis profiles, interrupts, the order of tests, the browser's end, Spark's session."""
+"""Settings of all tests: Hypothesis profiles, interrupts, the browser's end, Spark's session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import browser
 import pytest
@@ -21,6 +21,8 @@ from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytest_plugins = ["distribution"]
 
 # Commands that tests start buffer their output and use compiled modules, as for users. So does pytest: parsing every
 # file again would take 20 s of each process.
@@ -39,65 +41,6 @@ EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 30
 settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("default", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
-
-
-#: The slowest tests come first, so that none runs alone at the end. Each test may run in any process, unless the
-#: fixtures of its file cost more than the tests.
-_ON_SPARK = (
-    "tests/spark/",
-    "tests/promises/test_engines_on_spark.py",
-    "tests/test_docs.py::test_console_examples_on_spark",
-)
-_IN_A_BROWSER = (
-    "tests/pages/test_pages_in_a_browser.py",
-    "tests/exploration/test_explore_page.py",
-    "tests/labelling/test_page.py",
-    "tests/service/test_service_page.py",
-    "tests/evaluation/test_audit.py",
-    "tests/evaluation/test_comparison.py",
-)
-_FIRST = (
-    *_ON_SPARK,
-    *_IN_A_BROWSER,
-    "tests/test_docs.py",
-    "tests/promises/",
-    "tests/pipeline/test_corpora.py",
-    "tests/search/test_bounded_join.py",
-)
-_APART = ("tests/test_docs.py", "tests/search/test_bounded_join.py")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slowest files; otherwise any order will do."""
-    places = {item: [item.nodeid.startswith(start) for start in _FIRST] for item in items}
-    items.sort(key=lambda item: places[item].index(True) if any(places[item]) else len(_FIRST))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Use one process more than processors, as tests wait now and then; each takes up to 1.5 GB."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)) + 1, memory // 2_000_000_000))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep files whole, and together those for which each process would start its own Java or browser."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByRoom(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith(_ON_SPARK):
-                return "tests/spark"
-            if nodeid.startswith(_IN_A_BROWSER):
-                return "tests/browser.py"
-            return nodeid if nodeid.startswith(_APART) else str(super()._split_scope(nodeid))
-
-    config.option.loadscopereorder = False
-    return ByRoom(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -158,9 +158,9 @@ def test_data_files_of_a_folder_are_read_before_text_files(tmp_path: Path) -> No
     [
         ({"ID": 1, "Title": "a", "TEXT": "t"}, ("TEXT", "ID")),
         ({"content": "t", "body": "b", "uuid": "u"}, ("content", "uuid")),
-        ({"n": 1, "words": "t"}, ("words", None)),
-        ({"_id": "x", "words": "t"}, ("words", "_id")),
+        ({"_id": "x", "Body": "t"}, ("Body", "_id")),
         ({"id": 1.5, "text": "t"}, ("text", None)),
+        ({"id": 2.0, "text": "t"}, ("text", "id")),
         ({"text": ["t"], "body": "b"}, ("body", None)),
     ],
 )

@@ -202,7 +202,7 @@ def test_odd_json_fits_a_table_and_types_that_do_not_are_refused_in_one_sentence
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
     output = copy_rows(tmp_path, path, "o.parquet", [0, 1])
-    assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
+    assert pq.read_table(output).column("n").to_pylist() == ["2", "1e999"]
     rows: list[dict[str, Any]] = [{"text": "a", "n": 1}, {"text": "b", "n": "one"}]
     for name, wrong, message in (
         ("b.jsonl", rows, r"^.* each input in its own format instead.*$"),

@@ -249,7 +249,7 @@ def test_serving_ends_with_the_session(room: Room) -> None:
     options = {"open_browser": False, "announce_first_link": announce, "announce_link": announce}
     thread = threading.Thread(target=serve, args=(room.session,), kwargs=options)
     thread.start()
-    assert first.wait(60)
+    assert first.wait(300)
     port = int(links[0].split(":")[2].split("/")[0])
     for _ in range(3):
         # Each used link brings another one.
@@ -257,7 +257,7 @@ def test_serving_ends_with_the_session(room: Room) -> None:
     assert len(set(links)) == 4
     room.session.state("anna")
     room.session.finish("anna")
-    thread.join(20)
+    thread.join(300)
     assert not thread.is_alive()
 
 

@@ -347,7 +347,7 @@ def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
 def test_a_process_gives_the_outputs_of_a_call(folder_of_files: Path) -> None:
     command = line_of("pairs", NEWS, json=True)
     with _process(*command, folder=folder_of_files) as started:
-        out, err = started.communicate(timeout=120)
+        out, err = started.communicate(timeout=300)
     assert Call(started.returncode, out, err.decode()) == call(*command, folder=folder_of_files)
 
 
@@ -357,5 +357,5 @@ def test_a_closed_pipe_ends_the_command_quietly(folder_of_files: Path) -> None:
         started.stdout.close()
         assert started.stderr is not None
         message = started.stderr.read()
-        started.wait(timeout=120)
+        started.wait(timeout=300)
     assert (started.returncode, b"Traceback" in message) == (1, False)

@@ -31,7 +31,7 @@ def served(folder: Path, **options: Any) -> Iterator[httpx.Client]:
     """Yield a client of a service on a store in a folder."""
     with (
         Service(str(folder / "news.db"), **options) as service,
-        httpx.Client(base_url=service.address, timeout=60) as client,
+        httpx.Client(base_url=service.address, timeout=300) as client,
     ):
         yield client
 
@@ -104,7 +104,7 @@ def _serve(output: str, options: list[str]) -> None:
     main()
 
 
-def until(holds: Any, seconds: float = 60) -> None:
+def until(holds: Any, seconds: float = 300) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():

@@ -44,7 +44,7 @@ def head_of(length: int) -> str:
     return f"POST {DOCUMENTS} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\nContent-Length: {length}\r\n\r\n"
 
 
-def raw(client: httpx.Client, sent: bytes, *, seconds: float = 60) -> bytes:
+def raw(client: httpx.Client, sent: bytes, *, seconds: float = 300) -> bytes:
     """Send bytes, and return the answer until the connection is closed."""
     with socket.create_connection(("127.0.0.1", port_of(client)), timeout=seconds) as connection:
         connection.sendall(sent)
@@ -323,7 +323,7 @@ def test_expect_100_continue_is_answered_before_the_body(client: httpx.Client) -
     """The caller waits for it before it sends the body."""
     body = json.dumps({"documents": [document("expected")]}).encode()
     head = head_of(len(body)).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n").encode()
-    with socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port_of(client)), timeout=300) as connection:
         for status in (b"201", b"200"):
             connection.sendall(head)
             assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -344,7 +344,7 @@ def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
         with served(tmp_path) as client, contextlib.ExitStack() as opened:
             many = []
             for _ in range(min(CONNECTIONS, limits[1] // 2 - 500)):
-                connection = socket.create_connection(("127.0.0.1", port_of(client)), timeout=120)
+                connection = socket.create_connection(("127.0.0.1", port_of(client)), timeout=300)
                 many.append(opened.enter_context(connection))
                 connection.sendall(head)
             assert enter(client, document("a")).status_code == 201

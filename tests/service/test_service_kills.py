@@ -37,7 +37,7 @@ def verdict_fields(item: dict[str, Any]) -> tuple[Any, ...]:
 def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dict[str, tuple[Any, ...]]) -> None:
     """Enter documents until the service is gone; one without an answer is tried again later."""
     # Nothing is encrypted, and loading certificates for thousands of clients would take longer than their requests.
-    with httpx.Client(base_url=address, timeout=60, verify=False) as client:  # noqa: S501
+    with httpx.Client(base_url=address, timeout=300, verify=False) as client:  # noqa: S501
         while True:
             try:
                 one = waiting.get_nowait()
@@ -68,7 +68,7 @@ def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
             waiting.put(document(name, text))
         del left[: CALLERS * EACH]
         with Process(store, "--window", "endless") as process:
-            with httpx.Client(base_url=process.address, timeout=60, verify=False) as client:  # noqa: S501
+            with httpx.Client(base_url=process.address, timeout=300, verify=False) as client:  # noqa: S501
                 for one in dice.sample(sorted(answered), min(len(answered), 5)):
                     found = client.get(f"{DOCUMENTS}/{one}").json()
                     assert verdict_fields(found) == answered[one]
@@ -131,7 +131,7 @@ def test_a_store_in_use_and_wrong_options_are_refused(tmp_path: Path) -> None:
 def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None:
     """A limit on the size of files is like a full disk."""
     batch = [document(f"d{n}", text) for n, text in enumerate(texts(1000, seed=7))]
-    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=300) as client:
         assert enter(client, *batch[:10]).is_success
         before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (8192, before[1]))

@@ -51,7 +51,7 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
         (found,) = call("query", text=EDITED)
         assert (found["id"], found["text"]) == ("m1", FOX)
         sent.close()
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     indexes = Indexes(store, IndexOptions(window="endless"))
     tools = Tools(indexes.get("main"))
     # What was entered is known after a restart.

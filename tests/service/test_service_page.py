@@ -119,10 +119,10 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
         client.headers.update(headers)
         enter(client, document("a"), document("b", EDITED))
         # The frame contains no documents.
-        frame = httpx.get(client.base_url, timeout=60)
+        frame = httpx.get(client.base_url, timeout=300)
         assert frame.is_success
         assert "farmer" not in frame.text
-        problem(httpx.post(client.base_url.join("/page/stopped"), json={}, timeout=60), 401)
+        problem(httpx.post(client.base_url.join("/page/stopped"), json={}, timeout=300), 401)
         with page_of(client) as page:
             assert page.locator("#stops").inner_html() == ""
             page.fill("#token", WRITE)

@@ -71,7 +71,7 @@ def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str)
         def execute(self, statement: str, *values: Any) -> Any:
             if statement == "COMMIT":
                 is_writing.set()
-                assert may_continue.wait(60)
+                assert may_continue.wait(300)
             return super().execute(statement, *values)
 
     documents = [nd.Document("a", FOX), nd.Document("b", "Oil prices rose in early trading on Monday after a storm")]
@@ -80,7 +80,7 @@ def test_queries_are_answered_while_the_store_writes(tmp_path: Path, fails: str)
         with failing(index.store, fails, WaitingConnection):
             adding = threads.submit(index.add, documents[1])
             try:
-                assert is_writing.wait(60)
+                assert is_writing.wait(300)
                 (checked,) = threads.submit(index.check, [nd.Document("c", EDITED)]).result(60)
                 assert checked.of == "a"
                 assert threads.submit(index.query, FOX).result(60)[0].id == "a"

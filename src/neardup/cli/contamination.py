@@ -91,7 +91,10 @@ def contamination(
             # The columns of the test set have options of their own.
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
-        with screen.written_files(), screen.reading_progress(train, kernels=["contamination.find_grams"]) as progress:
+        with (
+            screen.written_files(),
+            screen.reading_progress(train, kernels=["contamination.find_grams"], columns=False) as progress,
+        ):
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(
                 train,
@@ -118,7 +121,11 @@ def contamination(
         screen.EXIT_CODE.set(_EXIT_CONTAMINATED)
     if as_json:
         screen.print_json(result.summary | {"fail_over": fail_over, "failed": failed})
-    _print_contamination(result, {"spans": output, "items": items, "clean": clean, "report": report})
+    used: dict[str, str | None] = {
+        "test columns": screen.describe_columns(tests),
+        "train columns": screen.describe_columns(train),
+    }
+    _print_contamination(result, used | {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
         limit = f"{100 * (fail_over or 0):g}%"
         screen.print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")

@@ -59,10 +59,10 @@ class HourPrinter:
         counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
         self._print(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
 
-    def print_totals(self, totals: ReplayTotals, downstream: float) -> None:
+    def print_totals(self, totals: ReplayTotals, downstream: float, columns: dict[str, str | None]) -> None:
         """Print the totals, if lines are JSON."""
         if self._as_json:
-            self._print(json.dumps({"totals": totals.as_dict(downstream)}))
+            self._print(json.dumps({"totals": totals.as_dict(downstream), "columns": columns}))
 
     def _print_quiet_hours(self, first: int, hours: int) -> None:
         from neardup.stream.replay import format_hour
@@ -105,6 +105,7 @@ def print_totals(
         "elapsed, on average",
         "classifier": totals.domain_counts.description,
         "balance": _balance(totals, downstream),
+        "columns": screen.describe_columns(corpus),
     }
     rows |= {name: place or "" for name, place in places.items()}
     share = f" ({totals.share:.1%})" if totals.items else ""
@@ -278,12 +279,12 @@ def replay(
             with clock.stage("margin"):
                 page_report.search_margin(progress)
         reject_undated(corpus, timeline)
-        printer.print_totals(run.totals, downstream)
+        printer.print_totals(run.totals, downstream, corpus.columns_used)
         if originals is not None:
             corpus.copy(notes.originals(timeline, corpus.raw_rows), originals, force=force)
             written.append(originals)
         if page_report is not None:
-            facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
+            facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch, "columns": corpus.columns_used}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
             written.append(str(report_options.report))
     screen.print_rejected_records(corpus)

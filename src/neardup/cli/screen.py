@@ -183,6 +183,29 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+    if corpus.page_archives and recipes and not any(recipe.content for recipe in recipes):
+        print_message(
+            f"the pages in {corpus.page_archives[0]} are compared with all tags and navigation; --html compares only "
+            "their main content"
+        )
+
+
+def describe_columns(corpus: Corpus) -> str:
+    """Return which columns of files are used; empty for texts in files of their own, and for documents in memory."""
+    from neardup.documents.column_paths import column_words
+
+    if not corpus.inputs or not corpus.has_columns:
+        return ""
+    words, reference = column_words(corpus.columns_used), corpus.reference
+    of_reference = describe_columns(reference) if reference is not None else ""
+    return f"{words}; of the reference: {of_reference}" if of_reference not in ("", words) else words
+
+
+def print_columns(corpus: Corpus) -> None:
+    """Print which columns of files are used."""
+    words = describe_columns(corpus)
+    if words:
+        print_message(f"columns: {words}")
 
 
 #: Files of one kind that are named.
@@ -190,7 +213,9 @@ _NAMED = 5
 
 
 def print_rejected_records(corpus: Corpus) -> None:
-    """Print the first rejected records and all torn files; for the latter the command exits with 3."""
+    """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
+    if corpus.skipped:
+        print_message(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
         print_message(f"rejected: {example}")
@@ -204,6 +229,11 @@ def print_rejected_records(corpus: Corpus) -> None:
         print_message(f"{name} is not in UTF-8; it was read as {encodings[name]}")
     if len(encodings) > _NAMED:
         print_message(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
+    for example in corpus.failed_pages.examples:
+        print_message(f"page without its main content: {example}; all of its text is compared")
+    if corpus.failed_pages.total > len(corpus.failed_pages.examples):
+        more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
+        print_message(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
         print_message(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
     if corpus.all_torn_files and not corpus.allow_torn:
@@ -212,17 +242,26 @@ def print_rejected_records(corpus: Corpus) -> None:
 
 @contextmanager
 def reading_progress(
-    corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
+    corpus: Corpus,
+    *recipes: Recipe,
+    kernels: Sequence[str] | None = (),
+    stages: Sequence[str] = (),
+    columns: bool = True,
 ) -> Iterator[Progress | None]:
-    """Print the notes of a corpus before it is read and its rejected records afterwards; give a progress callback.
+    """Print the notes of a corpus before it is read, and its columns and rejected records afterwards.
+
+    Give a progress callback.
 
     ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
+    ``columns`` is False for a command with a summary that names them.
     """
     print_corpus_notes(corpus, *recipes)
     if kernels is not None:
         announce_compilation(recipes[0] if recipes else None, *kernels)
     with progress_bar(stages) as progress:
         yield progress
+    if columns:
+        print_columns(corpus)
     print_rejected_records(corpus)
 
 
@@ -290,7 +329,8 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
     second = bool(recipe.second_step)
     stages = {
         "count": recipe.needs_statistics,
-        "read": True,
+        "read": not recipe.content,
+        "pages": bool(recipe.content),
         "join": True,
         "margin": margin and not second,
         "verify": second,

@@ -91,6 +91,8 @@ class Contamination:
         A row for each span in an item and a training text; empty if they were written to a file.
     inputs, test_inputs : list of str
         The files of the training texts, and of the test set; empty for documents in memory.
+    train_columns, test_columns : dict
+        The columns of the texts and ids of both.
     """
 
     passages: Passages
@@ -107,6 +109,8 @@ class Contamination:
     spans: pa.Table = field(default_factory=SPANS.empty_table)
     inputs: list[str] = field(default_factory=list)
     test_inputs: list[str] = field(default_factory=list)
+    train_columns: dict[str, str | None] = field(default_factory=dict)
+    test_columns: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def items(self) -> Items:
@@ -147,6 +151,8 @@ class Contamination:
             "contaminated": len(self.contaminated),
             "share": self.share,
             "columns": by_column,
+            "train_columns": self.train_columns,
+            "test_columns": self.test_columns,
             "documents": self.documents,
             "contaminated_documents": self.contaminated_documents,
             "ngrams": self.passages.ngrams,
@@ -258,6 +264,7 @@ def check_contamination(
     found = Contamination(
         passages, at_least, best, stages=clock.stages, inputs=training.inputs, test_inputs=items.inputs
     )
+    found.train_columns, found.test_columns = training.columns_used, items.columns_used
     tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search_piece, passages, (share.numerator, share.denominator))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from neardup.contamination.contamination import Contamination, Finding
+from neardup.documents.column_paths import column_words
 from neardup.documents.output import OutputFile, check_place
 from neardup.pages import html
 from neardup.pages.diff import ShownDocument
@@ -48,6 +49,7 @@ def _build_page(found: Contamination, fail_over: float | None, typed: str) -> st
             _TITLE,
             html.fill("{} in {}", html.named_inputs(found.test_inputs), html.named_inputs(found.inputs)),
             rule,
+            text(f"Test set: {column_words(found.test_columns)}. Training: {column_words(found.train_columns)}."),
         ),
         html.tiles(list(_tiles(found, fail_over))),
         html.notes(list(_notes(found)), title="Not searched"),

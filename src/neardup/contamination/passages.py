@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup.documents import Corpus, join_ids
-from neardup.documents.records import Names
+from neardup.documents.arrays import is_text_type, type_words
+from neardup.documents.column_paths import find_in_types, texts_in
+from neardup.documents.records import Names, readable_texts
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
 from neardup.kernels import Integers, Words
@@ -63,15 +64,18 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
 
 
 def _column_texts(table: pa.Table, column: str) -> list[str]:
-    if column not in table.column_names:
+    path = find_in_types(column, {field.name: field.type for field in table.schema})
+    if path is None:
         raise InputError(
             f"the test set has no column {column!r}: choose from {', '.join(table.column_names)} with "
             f"{option('--test-column', 'columns=')}"
         )
-    values = table.column(column)
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        raise InputError(f"column {column!r} of the test set has the type {values.type}, not text: choose another one")
-    return [text or "" for text in pc.fill_null(values, "").to_pylist()]
+    if not is_text_type(path.as_text().kind):
+        raise InputError(
+            f"column {column!r} of the test set is of type {type_words(path.kind)!r}, and not text or a list of texts: "
+            "choose another one, or a part of it by a path such as choices[].text"
+        )
+    return [text or "" for text in readable_texts(texts_in(table, column)).to_pylist()]
 
 
 @dataclass(frozen=True)

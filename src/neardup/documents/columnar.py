@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neardup.documents.arrays import as_bytes, is_text_type, one_array, plain_array, plain_type
+from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.compression import Codec
 from neardup.documents.inputs import InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
@@ -26,13 +28,10 @@ from neardup.documents.records import (
     ReadOptions,
     Reason,
     RecordFault,
-    as_bytes,
+    has_fractions,
     ids_from,
-    is_text_type,
     joined_column,
     lengths_of,
-    map_type,
-    one_array,
     plain_values,
     readable_texts,
 )
@@ -78,8 +77,8 @@ class ColumnarSource:
     ) -> None:
         self.file, self.files = file, [file]
         self.data = data
-        self._schema = _without_views(data.schema)
-        self._types = {field.name: field.type for field in self._schema}
+        self._schema = _stored_schema(data.schema)
+        self._types = {field.name: plain_type(field.type) for field in self._schema}
         if len(self._types) < len(self._schema):
             names = self._schema.names
             repeated = next(name for name in names if names.count(name) > 1)
@@ -90,6 +89,20 @@ class ColumnarSource:
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns."""
         return self._types
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means; None if there is no such."""
+        return find_in_types(name, self._types)
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers."""
+        return has_fractions(self, name, text)
+
+    def _path(self, name: str) -> ColumnPath:
+        path = self.find_column(name)
+        if path is None:
+            raise InputError(f"{self.file.name} has no column {name!r}: name one that every input has")
+        return path
 
     def cuts(self, size: int) -> list[Span]:
         """Return spans of about ``size`` bytes that can be read separately; none if there would be only one."""
@@ -106,14 +119,15 @@ class ColumnarSource:
         groups = self.data.groups
         begin, end = self._span or (0, len(groups))
         first = sum(group.rows for group in groups[:begin])
+        roots = list(dict.fromkeys(self._path(name).root for name in options.names)) if groups else []
         for number in range(begin, end):
             group = groups[number]
             try:
-                tables = self._whole_group(number, options.names)
+                tables = self._whole_group(number, roots)
             except READ_FAULTS as error:
                 yield self._unreadable_chunk(number, group, first, error)
             else:
-                yield from self._chunks(map(_plain_table, tables), group, options)
+                yield from self._chunks(tables, group, options)
             first += group.rows
         if self._damage is not None:
             rest = 0 if groups else self.file.size
@@ -141,17 +155,21 @@ class ColumnarSource:
         nothing = pa.array([], pa.large_binary())
         return Chunk(group.rows, nothing, positions=empty, faults=faults, bytes_read=group.size)
 
-    @staticmethod
-    def _chunks(tables: Iterable[pa.Table], group: Group, options: ReadOptions) -> Iterator[Chunk]:
+    def _chunks(self, tables: Iterable[pa.Table], group: Group, options: ReadOptions) -> Iterator[Chunk]:
+        text_paths = [self._path(name).as_text() for name in options.texts]
         rows = reported = 0
         for table in tables:
             rows += table.num_rows
             share = group.size * rows // max(group.rows, 1)
             bytes_read, reported = share - reported, share
-            texts = joined_column([as_bytes(one_array(table.column(name))) for name in options.texts])
-            ids = ids_from(one_array(table.column(options.id))) if options.id else None
-            order = _order_values(one_array(table.column(options.order))) if options.order else None
+            texts = joined_column([as_bytes(path.of_array(one_array(table.column(path.root)))) for path in text_paths])
+            ids = ids_from(self._values(table, options.id)) if options.id else None
+            order = _order_values(self._values(table, options.order)) if options.order else None
             yield Chunk(table.num_rows, texts, ids, order, bytes_read=bytes_read)
+
+    def _values(self, table: pa.Table, name: str) -> Any:
+        path = self._path(name)
+        return path.of_array(one_array(table.column(path.root)))
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return the schema of the input, whatever rows are kept."""
@@ -165,7 +183,7 @@ class ColumnarSource:
                 row = first
                 try:
                     for table in self.data.read(number, None):
-                        plain = _plain_table(table)
+                        plain = self._stored_table(table)
                         yield row, plain, keep[row : row + plain.num_rows]
                         row += plain.num_rows
                     if row - first != group.rows:
@@ -176,6 +194,16 @@ class ColumnarSource:
                         f"can ({one_line(error, 120)}); repair the file or drop the damaged column"
                     ) from None
             first += group.rows
+
+    def _stored_table(self, table: pa.Table) -> pa.Table:
+        """Return a table in the types of ``schema``."""
+        if table.schema.equals(self._schema):
+            return table
+        columns = [
+            column if column.type == field.type else plain_array(column)
+            for column, field in zip(table.columns, self._schema, strict=True)
+        ]
+        return pa.table(columns, schema=self._schema)
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""
@@ -201,20 +229,10 @@ def _order_values(values: Any) -> Any:
     return readable_texts(values) if is_text_type(values.type) else values
 
 
-def _plain_table(table: pa.Table) -> pa.Table:
-    plain = _without_views(table.schema)
-    return table if plain.equals(table.schema) else table.cast(plain)
-
-
-def _without_views(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with strings in place of views, for which Arrow has few functions."""
-    return pa.schema([field.with_type(map_type(field.type, _without_view)) for field in schema], schema.metadata)
-
-
-def _without_view(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+def _stored_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of types that Arrow can choose rows of and that all formats can hold; extensions stay."""
+    types = [field.type if isinstance(field.type, pa.BaseExtensionType) else plain_type(field.type) for field in schema]
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, types, strict=True)], schema.metadata)
 
 
 def fit_table(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
@@ -267,9 +285,9 @@ class TableColumns:
         self.groups: list[Group] = []
         self._table, self._bounds = table, [0]
 
-    def cut(self, texts: Sequence[str]) -> None:
-        """Cut the table into slices by the bytes of its columns of texts."""
-        self._bounds = _slices(self._table.select(list(texts)))
+    def cut(self, columns: Sequence[str]) -> None:
+        """Cut the table into slices by the bytes of the columns that hold its texts."""
+        self._bounds = _slices(self._table.select(list(dict.fromkeys(columns))))
         self.groups = [Group(stop - start, 0) for start, stop in pairwise(self._bounds)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
@@ -309,11 +327,6 @@ def _decoded_lengths(array: Any) -> np.ndarray:
     lengths = pa.array(lengths_of(as_bytes(array.dictionary)))
     taken: np.ndarray = pc.fill_null(lengths.take(array.indices), 0).to_numpy(zero_copy_only=False)
     return taken
-
-
-def text_bytes(table: pa.Table, names: Sequence[str]) -> int:
-    """Return the bytes of text in columns."""
-    return sum(int(lengths_of(as_bytes(chunk)).sum()) for name in names for chunk in table.column(name).chunks)
 
 
 class UnreadableFile(Exception):

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import DelimitedDialect
-from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, strip_query, suffixes
+from neardup.documents.inputs import (
+    INPUT_KIND_OF_SUFFIX,
+    KIND_OF_SUFFIX,
+    InputFile,
+    input_errors,
+    strip_query,
+    suffixes,
+)
+from neardup.documents.json_numbers import decode
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
 from neardup.documents.records import Source, unified_schema
 from neardup.documents.streams import read_ahead
 from neardup.documents.textfiles import TextFiles, id_of
-from neardup.errors import OutputError
+from neardup.errors import OutputError, option
 
 #: A source, and a mask over its rows.
 MaskedSource = tuple[Source, np.ndarray]
@@ -43,6 +52,8 @@ def copy_kept(
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
     schema = kept_schema(masked, text)
+    if added is not None:
+        refuse_clash(schema.names, added)
     output_schema = pa.schema([*schema, *([] if added is None else added.schema)], schema.metadata)
     with Writer(output, output_schema, text, _codec([source for source, _ in masked]), threads) as writer:
         for source, mask in masked:
@@ -56,15 +67,32 @@ def copy_kept(
     return writer.rows
 
 
+def refuse_clash(names: Iterable[str], added: pa.Table) -> None:
+    """Raise OutputError if a column that would be added is there already."""
+    name = next((name for name in names if name in added.column_names), None)
+    if name is not None:
+        raise OutputError(
+            f"the input already has a column {name!r}, which would be added: choose other names with "
+            f"{option('--annotate-prefix', 'prefix=')}"
+        )
+
+
 def declared_schema(sources: Sequence[Source], text: str) -> pa.Schema:
-    """Return the columns that the inputs show before any row is read; that of texts is always among them."""
+    """Return the columns that the inputs show before any row is read; of inputs without any, that of texts."""
     kinds: dict[str, pa.DataType] = {}
     for source in sources:
         for name, kind in source.columns().items():
-            # No format can store an object whose keys are unknown.
-            kinds.setdefault(name, pa.null() if kind == pa.struct([]) else kind)
-    kinds.setdefault(text, pa.large_string())
-    return pa.schema(list(kinds.items()))
+            kinds.setdefault(name, _storable(kind))
+    return pa.schema(list(kinds.items()) or [(text, pa.large_string())])
+
+
+def _storable(kind: pa.DataType) -> pa.DataType:
+    """Return a type with nulls in place of objects whose keys are unknown, which no format can store."""
+    if pa.types.is_list(kind):
+        return pa.list_(_storable(kind.value_type))
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct([(field.name, _storable(field.type)) for field in kind]) if kind.num_fields else pa.null()
 
 
 def kept_schema(masked: Sequence[MaskedSource], text: str) -> pa.Schema:
@@ -116,9 +144,21 @@ def _copy_lines(
 def _with_fields(lines: bytes, added: pa.Table) -> bytes:
     """Return lines of JSON objects with further fields at their ends."""
     parts = []
+    keys = [json.dumps(name).encode() for name in added.column_names]
     for line, fields in zip(lines.removesuffix(b"\n").split(b"\n"), added.to_pylist(), strict=True):
+        # A name may be written with escapes.
+        if b"\\u" in line or any(key in line for key in keys):
+            refuse_clash(_names_in(line), added)
         parts += [line.rstrip()[:-1].rstrip(), b", ", json.dumps(fields, ensure_ascii=False).encode()[1:], b"\n"]
     return b"".join(parts)
+
+
+def _names_in(line: bytes) -> list[str]:
+    """Return the names in a JSON object that was read before; of what only Arrow reads, all strings."""
+    try:
+        return list(decode(line.decode()))
+    except (ValueError, RecursionError):
+        return [name.decode(errors="replace") for name in re.findall(rb'"([^"]*)"\s*:', line)]
 
 
 def _codec(sources: Sequence[Source]) -> str:
@@ -146,6 +186,11 @@ def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
+                    )
+                if suffixes(place)[0] in INPUT_KIND_OF_SUFFIX.keys() - KIND_OF_SUFFIX.keys():
+                    raise OutputError(
+                        f"{output} cannot hold {file.name}: WARC files and mailboxes are read and not written, so name "
+                        "a file such as kept.jsonl"
                     )
                 if file.filesystem is None or is_folder_name(place):
                     raise OutputError(

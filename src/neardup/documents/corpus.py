@@ -6,19 +6,21 @@ import os
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
+from neardup.documents.arrays import as_bytes, one_array
+from neardup.documents.column_paths import texts_in
+from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
 from neardup.documents.compression import codec_of_bytes, foreign_format
-from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places
+from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     IN_MEMORY,
@@ -33,7 +35,7 @@ from neardup.documents.inputs import (
     one_line,
     suffixes,
 )
-from neardup.documents.jsonlines import json_source
+from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
 from neardup.documents.lines import LineSource
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
@@ -44,48 +46,65 @@ from neardup.documents.records import (
     Reason,
     RecordFault,
     Source,
-    as_bytes,
     as_strings,
     join_order,
     joined_column,
+    lengths_of,
     merged_batches,
     name_of_row,
-    one_array,
     readable_texts,
     repeated_ids,
     split_chunk,
 )
-from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
+from neardup.documents.rejected import (
+    RENUMBERED,
+    Rejected,
+    Rejections,
+    RepeatedIds,
+    Skipped,
+    TornFile,
+    place_of_row,
+)
 from neardup.documents.streams import Span, read_ahead, read_head
-from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, require_column, table_of
-from neardup.documents.textfiles import TextFiles
+from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is_single, require_column, table_of
+from neardup.documents.textfiles import TextFiles, notes_on
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
 from neardup.text.encoding import WINDOWS_1252, detect_encoding
 
+#: Formats of one document per file: a source is a series of files.
+_SERIES = frozenset({"text", "mail"})
 
-def open_sources(files: list[InputFile], spool: str) -> list[Source]:
-    """Open all files, or raise InputError; consecutive text files become one source."""
+
+def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[Source]:
+    """Open all files, or raise InputError; consecutive files of one text or one mail each become one source."""
     sources: list[Source] = []
-    texts: list[InputFile] = []
-    for file in _distinguish_folders(files):
-        form = _format_of(file)
-        if form.kind == "text":
-            texts.append(file)
-            continue
-        if texts:
-            sources.append(TextFiles(texts))
-            texts = []
-        sources.append(_open(file, form, spool))
-    if texts:
-        sources.append(TextFiles(texts))
+    forms = ((_format_of(file, notes), file) for file in _distinguish_folders(files))
+    for kind, group in groupby(forms, key=lambda pair: pair[0].kind):
+        if kind in _SERIES:
+            series = [file for _, file in group]
+            notes += notes_on(series)
+            sources.append(_open_series(kind, series))
+        else:
+            sources += [_open(file, form, spool) for form, file in group]
     return sources
+
+
+def _open_series(kind: str, files: list[InputFile]) -> TextFiles:
+    if kind == "text":
+        return TextFiles(files)
+    # Few runs read mail, and the standard library's modules for it take a while to load.
+    from neardup.documents.mail import MailFiles
+
+    return MailFiles(files)
 
 
 def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = None) -> Source:
     """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
-    form = _format_of(files[0])
-    return TextFiles(list(files)) if form.kind == "text" else _open(files[0], form, spool, span)
+    form = _format_of(files[0], [])
+    if form.kind in _SERIES:
+        return _open_series(form.kind, list(files))
+    return _open(files[0], form, spool, span)
 
 
 def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
@@ -95,12 +114,14 @@ def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
     return [replace(file, relative=file.name if file.folder else "") for file in files]
 
 
-def _format_of(file: InputFile) -> Format:
-    """Return the format that the first bytes show, else the one that the name says."""
+def _format_of(file: InputFile, notes: list[str]) -> Format:
+    """Return the format that the first bytes show, else the one that the name says; ``notes`` gets what was guessed."""
+    if file.is_in_maildir:
+        return Format("mail", None)
     named_format = None if file.is_pipe and not suffixes(file.name)[0] else format_of_name(file.name)
     if named_format is not None and named_format.kind == "text" and (file.folder or named_format.codec is None):
-        # A text may begin with anything; only a table that has lost its suffix is recognized.
-        head = read_head(file, None, 16) if not file.folder else b""
+        # A text may begin with anything; only a table that has lost its suffix and a mailbox are recognized.
+        head = read_head(file, None, 1024) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
     codec = codec_of_bytes(read_head(file, None, 16))
@@ -119,6 +140,11 @@ def _format_of(file: InputFile) -> Format:
         if file.is_pipe and file.name != STDIN:
             return Format("text", codec)
         raise InputError(f"{file.name} is of no known format: give {SUFFIX_LIST}, the tables also as .gz or .zst")
+    if kind == "mbox" and (named_format is None or named_format.kind == "text"):
+        notes.append(f"{file.name} begins as a mailbox: each of its mails is a document")
+    elif named_format is None and kind in ("csv", "jsonl") and not (kind == "jsonl" and file.is_pipe):
+        form = "CSV" if kind == "csv" else "JSON lines"
+        notes.append(f"{file.name} is read as {form}: its name says no format, and its first lines are a table")
     return Format(kind, codec)
 
 
@@ -127,6 +153,14 @@ def _open(file: InputFile, form: Format, spool: str, span: Span | None = None) -
         return json_source(file, form.codec, span)
     if form.kind == "csv":
         return delimited_source(file, form.codec)
+    if form.kind == "warc":
+        from neardup.documents.warc import warc_source
+
+        return warc_source(file, form.codec)
+    if form.kind == "mbox":
+        from neardup.documents.mail import mailbox_source
+
+        return mailbox_source(file, form.codec)
     try:
         return columnar_source(file, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
@@ -154,14 +188,22 @@ class Corpus:
         The number of raw rows, broken ones included; 0 until `scan` has ended.
     page_count : int
         The number of files that are web pages by their names.
+    page_archives : list of str
+        The files that hold pages of a crawl.
     spooled_bytes : int
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
+    skipped : Skipped
+        The numbers of things in WARC files and mail that are no documents, by what they are.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
+    failed_pages : Rejected
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
+    known_count : int or None
+        The number of documents of an index that were left out because the input has them, too; None if all stay.
     """
 
     def __init__(
@@ -182,12 +224,16 @@ class Corpus:
         self.id_column, self.order_column = options.id, options.order
         self.notes, self.raw_rows = list(notes), 0
         self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
+        self.page_archives = [source.file.name for source in sources if getattr(source, "holds_pages", False)]
         self.sources = sources
         self.read_options, self.inputs, self._strict = options, list(inputs), strict
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
+        self.failed_pages = Rejected()
         self.omitted_count = 0
+        self.skipped = Skipped()
+        self.known_count: int | None = None
         self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
@@ -197,6 +243,24 @@ class Corpus:
     def columns(self) -> list[str]:
         """The names of the columns of all inputs."""
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
+
+    @property
+    def columns_used(self) -> dict[str, str | None]:
+        """The columns of texts and ids (None for row numbers), and that of the order, if there is one, by its use."""
+        options = self.read_options
+        used = {"text": ",".join(self._shown(name, is_text=True) for name in options.texts)}
+        columns = used | {"id": self._shown(options.id) if options.id else None}
+        return columns | ({options.order_use: self._shown(options.order)} if options.order else {})
+
+    def _shown(self, name: str, *, is_text: bool = False) -> str:
+        found = (source.find_column(name) for source in self.sources if source.columns())
+        path = next((path for path in found if path is not None), None)
+        return name if path is None else str(path.as_text() if is_text else path)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are columns to choose from, which texts in files of their own have not."""
+        return not all(type(source) is TextFiles for source in self.sources)
 
     @property
     def declared_rows(self) -> int:
@@ -247,8 +311,9 @@ class Corpus:
 
         def batches() -> Iterator[Batch]:
             row = 0
+            repeats = RepeatedIds()
             for source in self.sources:
-                for batch, _, rows in split_chunks(source, options, row):
+                for batch, _, rows in split_chunks(source, options, row, repeats):
                     yield batch
                     row += rows
 
@@ -269,7 +334,7 @@ class Corpus:
             [source for source in self.sources if source.columns()],
             column,
             option_name,
-            lambda kind: not pa.types.is_nested(kind),
+            is_single,
             "its values must be single ones",
         )
 
@@ -278,14 +343,16 @@ class Corpus:
         self._rejections = Rejections(self.quarantine, self._strict)
         self._bounds, self.raw_rows, self.torn_files = [0], 0, []
         self._document_count = 0
+        self.skipped = Skipped()
 
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn, rejected = self.torn_files, self.rejected
         if not self.inputs and rejected.total and not self._document_count:
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            hint = f"name its column of texts with {option('--text-column')}"
-            raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input, and {hint}")
+            is_fixed = all(isinstance(source, TextFiles) or hasattr(source, "id_column") for source in self.sources)
+            hint = "" if is_fixed else f", and name its column of texts with {option('--text-column')}"
+            raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
             warnings.warn(f"{torn[0]}{more}; {torn[0].way_out()}", TornInput, stacklevel=2)
@@ -313,10 +380,11 @@ class Corpus:
         return self.torn_files + ([] if self.reference is None else self.reference.torn_files)
 
     def _batches(self) -> Iterator[Batch]:
+        repeats = RepeatedIds()
         for source in self.sources:
             first, row, documents = self._bounds[-1], self._bounds[-1], 0
             noted = list[RecordFault]()
-            for batch, faults, rows in split_chunks(source, self.read_options, first):
+            for batch, faults, rows in split_chunks(source, self.read_options, first, repeats):
                 for fault in faults:
                     self._rejections.add(source, fault)
                 noted += _noted_faults(source, faults, is_first=not noted)
@@ -324,6 +392,9 @@ class Corpus:
                 documents += len(batch.texts)
                 yield batch
             self._finish_source(source, row - first, documents, noted)
+            self.skipped.update(getattr(source, "skipped", {}))
+        if repeats.count:
+            self.skipped.add(RENUMBERED, repeats.count)
 
     def _finish_source(self, source: Source, rows: int, documents: int, faults: Sequence[RecordFault]) -> None:
         """Record the numbers of rows and documents of a source that was read, and its damage."""
@@ -358,9 +429,12 @@ class Corpus:
             detail = f"{number} rejected, the first in {place}: {first.reason}"
             self.torn_files.append(TornFile(source.file.name, 0, Reason.NOTHING_USABLE, detail))
 
-    def record_scan(self, results: Iterable[tuple[int, Sequence[RecordFault]]]) -> None:
+    def record_scan(
+        self, results: Iterable[tuple[int, Sequence[RecordFault]]], skipped: Mapping[str, int] | None = None
+    ) -> None:
         """Record a scan in other processes: for each source its number of rows, and its broken records."""
         self._begin_scan()
+        self.skipped.update(skipped or {})
         for source, (rows, faults) in zip(self.sources, results, strict=True):
             for fault in faults:
                 self._rejections.add(source, fault)
@@ -399,6 +473,16 @@ class Corpus:
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
 
+    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
+        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
+        for at, reason in failed.items():
+            row = int(rows[at])
+            if self.reference is None or row < self.raw_rows:
+                place = self._place(row)
+            else:
+                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+            self.failed_pages.add(place, reason)
+
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
         chosen = self._mask_of(rows)
@@ -428,12 +512,7 @@ class Corpus:
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
         if added is not None:
-            for name in added.column_names:
-                if name in self.columns:
-                    raise OutputError(
-                        f"the input already has a column {name!r}, which would be added: choose other names with "
-                        f"{option('--annotate-prefix', 'prefix=')}"
-                    )
+            refuse_clash(self.columns, added)
         report = progress or (lambda rows: None)
         return copy_kept(self._masked(keep), output, self.read_options.text, report, added, threads)
 
@@ -445,8 +524,8 @@ class Corpus:
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
 
-        If there are several columns of texts, the first one has the joined texts. Text files have the columns id and
-        text.
+        The text column has the texts as they are compared: those of several columns or of a list joined, and of a path
+        as a further column of its name. Text files have the columns id and text.
         """
         rows = np.asarray(rows, dtype=np.int64)
         if self.reference is not None and bool((rows >= self.raw_rows).any()):
@@ -454,20 +533,37 @@ class Corpus:
         mask = self._mask_of(rows)
         self._refuse_if_changed()
         masked = self._masked(mask)
-        schema = kept_schema(masked, self.text_column)
-        tables = [table for source, part in masked for table in source.tables(part, schema)]
+        try:
+            schema = kept_schema(masked, self.text_column)
+            tables = [table for source, part in masked for table in source.tables(part, schema)]
+        except InputError:
+            if not all(may_have_records(source) for source in self.sources):
+                raise
+            # Records of JSON need not fit one table.
+            tables = [texts_of_records(masked, self.read_options.texts)]
+            schema = tables[0].schema
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
             raise InputError("a rejected row has no place in a table: take only rows of documents")
         for field in declared_schema(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
-        if self.read_options.more_texts:
-            columns = [as_bytes(one_array(joined[name])) for name in self.read_options.texts]
-            texts = readable_texts(joined_column(columns))
-            joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
+        if (
+            self.read_options.more_texts
+            or self.text_column not in joined.column_names
+            or pa.types.is_nested(joined.schema.field(self.text_column).type)
+        ):
+            joined = self._with_texts(joined)
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[rows]))
+
+    def _with_texts(self, table: pa.Table) -> pa.Table:
+        """Return a table whose text column has the texts of all columns and paths of texts."""
+        columns = [as_bytes(texts_in(table, name)) for name in self.read_options.texts]
+        texts = readable_texts(joined_column(columns))
+        if self.text_column not in table.column_names:
+            return table.append_column(self.text_column, texts)
+        return table.set_column(table.column_names.index(self.text_column), self.text_column, texts)
 
     def _take_from_both(self, rows: np.ndarray, reference: Corpus) -> pa.Table:
         """Return rows of both sides, without columns whose types do not fit together."""
@@ -549,17 +645,23 @@ def _noted_faults(source: Source, faults: Sequence[RecordFault], *, is_first: bo
     return [fault for number, fault in enumerate(faults) if fault.reason in TORN or (is_first and not number)]
 
 
-def split_chunks(source: Source, options: ReadOptions, first: int) -> Iterator[tuple[Batch, list[RecordFault], int]]:
+def split_chunks(
+    source: Source, options: ReadOptions, first: int, repeats: RepeatedIds | None = None
+) -> Iterator[tuple[Batch, list[RecordFault], int]]:
     """Yield the documents of each chunk of a source, its broken records, and its number of rows.
 
-    The rows of the documents count from ``first``, those of the broken records from the source's first.
+    The rows of the documents count from ``first``, those of the broken records from the source's first. ``repeats``
+    makes ids distinct that come from outside, such as those of mails.
     """
+    numbers_ids = options.id is not None and getattr(source, "id_column", None) == options.id
     row = 0
     # Ids of text files are their names already.
     prefix = "" if isinstance(source, TextFiles) else source.file.name
     with closing(source.chunks(options)) as chunks:
         for chunk in chunks:
             batch, faults = split_chunk(chunk, options, first + row, prefix)
+            if repeats is not None and numbers_ids:
+                batch = repeats.numbered(batch)
             yield batch, [replace(fault, row=fault.row + row) for fault in faults], chunk.row_count
             row += chunk.row_count
 
@@ -617,7 +719,7 @@ def open_corpus(
         files = [
             replace(file, quoting=quoting, max_document=max_document) for file in discover(names, notes, spool.path)
         ]
-        sources = open_sources(files, spool.path)
+        sources = open_sources(files, spool.path, notes)
         options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
@@ -688,10 +790,14 @@ def corpus_of(
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
-    sources: list[Source] = [ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")]
-    options = choose_columns(sources, text_column, id_column, order_column, None)
-    columns.cut(options.texts)
-    return Corpus(sources, options, text_bytes(table, options.texts))
+    source = ColumnarSource(InputFile(None, "", IN_MEMORY, 0, None), columns, "slice")
+    options = choose_columns([source], text_column, id_column, order_column, None)
+    paths = [path.as_text() for name in options.texts if (path := source.find_column(name)) is not None]
+    columns.cut([path.root for path in paths])
+    text_bytes = sum(
+        int(lengths_of(as_bytes(path.of_array(chunk))).sum()) for path in paths for chunk in table[path.root].chunks
+    )
+    return Corpus([source], options, text_bytes)
 
 
 def cluster_column(name: str | None) -> OrderColumn | None:

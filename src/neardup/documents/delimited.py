@@ -11,6 +11,7 @@ and the next line begins a new one, so a stray quote costs one row.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -19,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from neardup.documents.arrays import join_texts, one_array
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.compression import Codec
 from neardup.documents.inputs import InputFile, Quoting, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, join_texts, one_array
+from neardup.documents.records import ReadOptions, Reason
 from neardup.documents.streams import Block, Records, blocks, is_utf8, positions_of
 from neardup.errors import InputError, option
 
@@ -190,6 +193,15 @@ class DelimitedDialect:
             mask[row] = not block.record(row).strip(b"\r\n")
         return mask
 
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column of that name; None if there is none."""
+        return ColumnPath(name, kind=pa.large_string()) if name in self.names else None
+
+    def look_for(self, name: str, block: Block) -> bool:
+        """Return False: the header row names all columns."""
+        del name, block
+        return False
+
     def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
         """Parse all records at once, by Arrow."""
         columns = self._parse_with_arrow(block.data[int(block.starts[0]) :], block.starts.size, options.names)
@@ -265,6 +277,11 @@ class DelimitedDialect:
         """Return a schema of strings."""
         del data, name
         return pa.schema([pa.field(column, pa.large_string()) for column in self.names])
+
+    def exact_schema(self, schema: pa.Schema, parts: Callable[[], Iterable[bytes]]) -> pa.Schema:
+        """Return the schema, which has only strings."""
+        del parts
+        return schema
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records with all columns of the schema."""

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
+from neardup.documents.arrays import join_texts, one_array
+from neardup.documents.column_paths import ColumnPath, find_in_types, possible_paths
 from neardup.documents.compression import Codec
 from neardup.documents.inputs import InputFile, one_line
+from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, join_texts, map_type, one_array, unified_schema
+from neardup.documents.records import ReadOptions, Reason, Source, map_type, unified_schema
 from neardup.documents.streams import BLOCK, Block, Records, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
-#: The text of a number that may fit into int64.
-INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
+#: The text of a whole number, with zeros at most as its fraction.
+_WHOLE = re.compile(r"(-?[0-9]+)(?:\.0*)?\Z")
+_NAME_PARTS = re.compile(r"[.\[\]]")
 
 
-class Number(str):
-    """A JSON number as it is written, so that 1e999 and numbers of a million digits are preserved."""
-
-    __slots__ = ()
-
-
-#: Parses a JSON value; numbers stay strings.
-decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number).decode
+#: The types of the values of a column: of each kind their number, and one type that holds them.
+_Types = dict[str, tuple[int, pa.DataType]]
+_DEEPEST = 32
 
 
-def column_type(counts: Counter[pa.DataType]) -> pa.DataType:
-    """Return the type of a column from the number of values of each type.
+def column_type(types: _Types) -> pa.DataType:
+    """Return the type of a column from the types of its values.
 
     One string makes a column of strings, and one number a column of numbers.
     """
-    if pa.large_string() in counts:
-        return pa.large_string()
-    numbers = Counter({kind: number for kind, number in counts.items() if kind in (pa.int64(), pa.float64())})
-    return (numbers or counts).most_common(1)[0][0]
+    if "text" in types:
+        return types["text"][1]
+    numbers = {kind: found for kind, found in types.items() if kind in ("integer", "number")}
+    return max((numbers or types).values(), key=lambda found: found[0])[1]
 
 
-def count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
+def count_types(record: bytes, columns: dict[str, _Types]) -> None:
     """Count the type of each value of a record that is an object."""
     try:
         decoded = decode(record.decode().strip(" \t\r\n"))
@@ -53,16 +52,53 @@ def count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
         return
     if isinstance(decoded, dict):
         for name, value in decoded.items():
-            counts = types.setdefault(name, Counter())
+            types, kind = columns.setdefault(name, {}), _kind_of(value)
+            count, earlier = types.get(kind, (0, pa.null()))
             # A null says nothing about the type, unless there are only nulls.
-            counts[_type_of(value)] += 0 if value is None else 1
+            types[kind] = count + (value is not None), merged_type(earlier, type_of(value), lenient=True) or earlier
 
 
-def _type_of(value: Any) -> pa.DataType:
+def _kind_of(value: Any) -> str:
+    if isinstance(value, Number):
+        return "integer" if INTEGER.match(value) else "number"
+    return {str: "text", bool: "bool", dict: "object", list: "list"}.get(type(value), "null")
+
+
+def type_of(value: Any, depth: int = 0) -> pa.DataType:
+    """Return the type of a decoded value, of its first levels."""
     if isinstance(value, Number):
         return pa.int64() if INTEGER.match(value) else pa.float64()
-    kinds = {str: pa.large_string(), bool: pa.bool_(), dict: pa.struct([]), list: pa.list_(pa.null())}
-    return kinds.get(type(value), pa.null())
+    if isinstance(value, dict):
+        fields = value.items() if depth < _DEEPEST else ()
+        return pa.struct([(name, type_of(inner, depth + 1)) for name, inner in fields])
+    if isinstance(value, list):
+        item = pa.null()
+        for inner in value if depth < _DEEPEST else ():
+            item = merged_type(item, type_of(inner, depth + 1), lenient=True) or item
+        return pa.list_(item)
+    return {str: pa.large_string(), bool: pa.bool_()}.get(type(value), pa.null())
+
+
+def merged_type(left: pa.DataType, right: pa.DataType, *, lenient: bool = False) -> pa.DataType | None:
+    """Return a type for values of two types; None if they do not fit together, or if ``lenient`` text or the first."""
+    if left == right or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if pa.types.is_struct(left) and pa.types.is_struct(right):
+        fields = {field.name: field.type for field in left}
+        for field in right:
+            merged = merged_type(fields.get(field.name, pa.null()), field.type, lenient=lenient)
+            if merged is None:
+                return None
+            fields[field.name] = merged
+        return pa.struct(list(fields.items()))
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        item = merged_type(left.value_type, right.value_type, lenient=lenient)
+        return None if item is None else pa.list_(item)
+    if {left, right} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return None if not lenient else right if right == pa.large_string() else left
 
 
 _HEAD_LINES = 100
@@ -75,7 +111,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     Raises ``InputError`` if the file is a JSON array, or its objects take several lines.
     """
     dialect = JsonLines()
-    types: dict[str, Counter[pa.DataType]] = {}
+    types: dict[str, _Types] = {}
     with closing(blocks(file, codec, dialect.split, 1 << 18)) as start:
         head = next(start, None)
     if head is not None:
@@ -88,23 +124,61 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
         if not types and head.data.lstrip().partition(b"\n")[0].rstrip() == b"{":
             raise InputError(f"{file.name} has objects of several lines: write one object a line, such as with jq -c .")
     columns = {name: column_type(counts) for name, counts in types.items()}
-    dialect.kinds = {
-        name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
-    }
+    dialect.types = columns
     return LineSource(file, codec, dialect, 0, columns, span, "" if head is None else head.encoding)
 
 
 class JsonLines:
     """The dialect of JSON lines.
 
-    ``kinds`` are the types with which Arrow parses the columns; broken guesses are corrected as records are read.
+    ``types`` are the types of the columns as far as they are known. ``_kinds`` are those with which Arrow parses values
+    that are no texts; broken guesses are corrected as records are read.
     """
 
     line_end = b"\n"
     by_lines = True
 
     def __init__(self) -> None:
-        self.kinds: dict[str, pa.DataType] = {}
+        self.types: dict[str, pa.DataType] = {}
+        self._kinds: dict[str, pa.DataType] = {}
+        self._found: dict[str, ColumnPath] = {}
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means, as far as is known; None if no record read so far has it."""
+        return self._found.get(name) or find_in_types(name, self.types)
+
+    def look_for(self, name: str, block: Block) -> bool:
+        """Look for a column or path in the records of a block, and return whether one has it."""
+        # Only records with the first and the last name are parsed; names may be written with escapes.
+        names = [part for part in _NAME_PARTS.split(name) if part and not part.isdecimal()]
+        needles = [part.encode() for part in names[:1] + names[-1:] if part.isascii()]
+        if not all(needle in block.data for needle in needles):
+            return False
+        for row in range(block.starts.size):
+            record = block.record(row)
+            if all(needle in record for needle in needles) and self._look_in(name, record):
+                return True
+        return False
+
+    def _look_in(self, name: str, record: bytes) -> bool:
+        try:
+            decoded = decode(record.decode().strip(" \t\r\n"))
+        except (ValueError, RecursionError):
+            return False
+        for path in possible_paths(name, decoded) if isinstance(decoded, dict) else ():
+            value = path.of_object(decoded)
+            if value not in (None, "", []):
+                kind = type_of(value)
+                self._found[name] = replace(
+                    path, kind=kind.value_type if path.is_list and isinstance(value, list) else kind
+                )
+                return True
+        return False
+
+    def _path(self, name: str, options: ReadOptions) -> ColumnPath:
+        """Return the column or path that a name means; one that no record has is a column."""
+        path = self.find_column(name) or next(iter(possible_paths(name, self.types)), ColumnPath(name))
+        return path.as_text() if name in options.texts else path
 
     def split(self, data: bytes, is_end: bool) -> Records:
         """Return the lines."""
@@ -124,31 +198,46 @@ class JsonLines:
         """Parse all records at once, by Arrow."""
         if not _ends_with_objects(block) or not is_utf8(block.data):
             return None
-        fields = [pa.field(name, self._kind(name, options)) for name in options.names]
+        paths = {name: self._path(name, options) for name in options.names}
+        roots: dict[str, pa.DataType] = {}
+        for name, path in paths.items():
+            kind = merged_type(roots.get(path.root, pa.null()), path.json_type(self._kind(name, path, options)))
+            if kind is None:
+                return None
+            roots[path.root] = kind
+        schema = pa.schema(list(roots.items()))
+        if next(inexact_numbers(block.data, schema), None) is not None:
+            return None
         try:
-            table = _read(block.data, pa.schema(fields), "ignore")
+            table = _read(block.data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
             return None
         if table.num_rows != block.starts.size:
             return None
-        return {name: one_array(table.column(name)) for name in options.names}
+        columns = {name: path.of_array(one_array(table.column(path.root))) for name, path in paths.items()}
+        return {
+            name: c.cast(pa.large_string()) if pa.types.is_large_binary(c.type) else c for name, c in columns.items()
+        }
 
-    def _kind(self, name: str, options: ReadOptions) -> pa.DataType:
-        kind = pa.large_string() if name in options.texts else self.kinds.get(name, pa.large_string())
-        return pa.large_string() if name == options.id and kind == pa.float64() else kind
+    def _kind(self, name: str, path: ColumnPath, options: ReadOptions) -> pa.DataType:
+        if name in options.texts:
+            return pa.large_string()
+        kind = self._kinds.get(name, path.kind)
+        is_exact = kind == pa.int64() or (kind == pa.float64() and name != options.id)
+        return kind if is_exact else pa.large_string()
 
     def parse_record(self, record: str, options: ReadOptions) -> Row:
         """Parse one record, by Python."""
-        decoded = _object_of(record, options)
-        texts = [text for name in options.texts if (text := decoded.get(name)) is not None]
+        values = _values_of(record, {name: self._path(name, options) for name in options.names})
+        texts = [text for name in options.texts if (text := _text_at(name, values[name], options)) is not None]
         if not texts:
             raise RecordError(Reason.NO_TEXT)
         if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
             raise RecordError(Reason.NOT_A_STRING)
         text = join_texts(texts)
         _refuse_surrogates(text)
-        key = _id_of(decoded.get(options.id)) if options.id else None
-        order = _order_of(decoded.get(options.order)) if options.order else None
+        key = _id_of(values[options.id]) if options.id else None
+        order = _order_of(values[options.order]) if options.order else None
         self._note_type(options.id, key)
         self._note_type(options.order, order)
         return text, key, order
@@ -157,13 +246,12 @@ class JsonLines:
         """Note the type of a value, so that Arrow can parse the next block."""
         if name is None or value is None:
             return
-        kind = self.kinds.get(name)
         if isinstance(value, str):
-            self.kinds[name] = pa.large_string()
-        elif isinstance(value, float) or kind == pa.float64():
-            self.kinds[name] = pa.float64()
+            self._kinds[name] = pa.large_string()
+        elif isinstance(value, float) or self._kinds.get(name) == pa.float64():
+            self._kinds[name] = pa.float64()
         else:
-            self.kinds[name] = pa.int64()
+            self._kinds[name] = pa.int64()
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
         """Return a schema for good records."""
@@ -174,11 +262,28 @@ class JsonLines:
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records with all columns of the schema."""
+        for place, number in inexact_numbers(data, schema):
+            raise InputError(
+                f"{name}: column {place[0]!r} holds {number[:60]}, which would be rounded beside the numbers of the "
+                "other inputs; write JSON lines instead, or write each input into a folder (FOLDER/)"
+            )
         try:
             table = _read(data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
             table = _reread(data, schema, name)
         return table.select(schema.names)
+
+    def exact_schema(self, schema: pa.Schema, parts: Callable[[], Iterable[bytes]]) -> pa.Schema:
+        """Return a schema in which no number of the records is rounded."""
+        return exact_schema(schema, parts, _can_read)
+
+
+def _can_read(data: bytes, schema: pa.Schema) -> bool:
+    try:
+        _read(data, schema, "ignore")
+    except (pa.ArrowException, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _ends_with_objects(block: Block) -> bool:
@@ -250,8 +355,8 @@ def _piece_size(data: bytes) -> int:
     return max(_THREAD_BLOCK, int(np.diff(bounds).max()) + 2)
 
 
-def _object_of(record: str, options: ReadOptions) -> dict[str, Any]:
-    """Parse a line with Python's parser, or with Arrow's where that is more lenient.
+def _values_of(record: str, paths: Mapping[str, ColumnPath]) -> dict[str, Any]:
+    """Parse a line with Python's parser, or with Arrow's where that is more lenient; return the values of the paths.
 
     What Arrow accepts in a block must be accepted in a single line, too: numbers such as Inf, and nesting deeper than
     Python's stack.
@@ -259,23 +364,23 @@ def _object_of(record: str, options: ReadOptions) -> dict[str, Any]:
     try:
         decoded = decode(record.strip(" \t\r\n"))
     except (ValueError, RecursionError) as error:
-        decoded = _parse_with_arrow(record, options, error)
+        return _parse_with_arrow(record, paths, error)
     if not isinstance(decoded, dict):
         raise RecordError(Reason.NOT_AN_OBJECT)
-    return decoded
+    return {name: path.of_object(decoded) for name, path in paths.items()}
 
 
-def _parse_with_arrow(record: str, options: ReadOptions, fault: BaseException) -> dict[str, Any]:
+def _parse_with_arrow(record: str, paths: Mapping[str, ColumnPath], fault: BaseException) -> dict[str, Any]:
     line = record.encode().strip()
     if line[:1] != b"{" or line[-1:] != b"}":
         raise RecordError(Reason.NOT_JSON, one_line(fault, 100)) from None
     row: dict[str, Any] = {}
-    for name in options.names:
-        numbers = [] if name in options.texts else [pa.int64(), pa.float64()]
-        column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
+    for name, path in paths.items():
+        kinds = (pa.int64(), pa.float64(), pa.large_string())
+        column = next((found for kind in kinds if (found := _column(line, path.root, path.json_type(kind)))), None)
         if column is None or len(column) != 1:
             raise RecordError(Reason.NOT_JSON, one_line(fault, 100)) from None
-        [value] = column
+        value = path.of_object({path.root: column[0]})
         row[name] = Number(value) if isinstance(value, int | float) else value
     return row
 
@@ -296,22 +401,31 @@ def _refuse_surrogates(text: str) -> None:
         raise RecordError(Reason.NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
 
 
+def _text_at(name: str, value: Any, options: ReadOptions) -> Any:
+    """Return the value of a text path; where another path goes on from it, only its strings count."""
+    goes_on = any(other.startswith((f"{name}[", f"{name}.")) for other in options.texts)
+    if not goes_on or not isinstance(value, list | dict):
+        return value
+    return join_texts(item for item in value if type(item) is str) or None
+
+
 def _id_of(value: Any) -> int | str:
     if value is None:
         raise RecordError(Reason.NO_ID)
     if not isinstance(value, str):
         raise RecordError(Reason.BAD_ID)
-    if isinstance(value, Number) and INTEGER.match(value):
-        return int(value)
+    if isinstance(value, Number):
+        whole = _WHOLE.match(value)
+        return str(value) if whole is None else int(whole[1]) if INTEGER.match(whole[1]) else whole[1]
     _refuse_surrogates(value)
-    return str(value)
+    return value
 
 
 def _order_of(value: Any) -> int | float | str | None:
     if not isinstance(value, str):
         return None
     if isinstance(value, Number):
-        return int(value) if INTEGER.match(value) else float(value)
+        return int(value) if INTEGER.match(value) else float(value) if is_exact(value) else str(value)
     return value.encode(errors="replace").decode()
 
 
@@ -324,22 +438,10 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_temporal(kind) else kind
 
 
-def _lenient_lines(data: bytes) -> list[bytes]:
-    """Return the lines without what Arrow refuses: repeated keys, lone surrogates, infinite numbers."""
-    lines: list[bytes] = []
-    for line in data.removesuffix(b"\n").split(b"\n"):
-        try:
-            plain = json.dumps(json.loads(line), ensure_ascii=False)
-            lines.append(plain.encode(errors="replace"))
-        except (ValueError, RecursionError):
-            lines.append(line)
-    return lines
-
-
 def _inferred(data: bytes, name: str) -> pa.Schema:
     """Return the schema of a block that Arrow does not parse as a whole, from its lines."""
     schemas: dict[str, pa.Schema] = {}
-    for line in _lenient_lines(data):
+    for line in plain_lines(data):
         try:
             schema = _storable_schema(_read(line, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -350,7 +452,7 @@ def _inferred(data: bytes, name: str) -> pa.Schema:
 
 def _reread(data: bytes, schema: pa.Schema, name: str) -> pa.Table:
     try:
-        return _read(b"\n".join(itertools.chain(_lenient_lines(data), [b""])), schema, "ignore")
+        return _read(b"\n".join([*plain_lines(data, schema), b""]), schema, "ignore")
     except (pa.ArrowException, UnicodeDecodeError) as error:
         _raise_no_table(name, error)
 
@@ -360,3 +462,40 @@ def _raise_no_table(name: str, error: BaseException) -> NoReturn:
         f"{name}: its records do not fit one table ({one_line(error)}); write JSON lines instead, or give "
         "each field one type"
     ) from None
+
+
+def may_have_records(source: Source) -> bool:
+    """Return whether ``texts_of_records`` can read a source: JSON lines, and what is written as such."""
+    return not isinstance(source, LineSource) or isinstance(source.dialect, JsonLines)
+
+
+def texts_of_records(masked: Iterable[tuple[Source, np.ndarray]], texts: Sequence[str]) -> pa.Table:
+    """Return records whose values fit no table as a table of strings.
+
+    Its columns are the fields of the records and those of objects in them by their paths, each value as it is written,
+    and under the first name of ``texts`` the texts of these columns and paths.
+    """
+    rows: list[dict[str, str | None]] = []
+    for source, mask in masked:
+        paths = [path.as_text() for name in texts if (path := source.find_column(name)) is not None]
+        for raw in source.records(mask):
+            decoded = decode(raw.record.decode().strip(" \t\r\n"))
+            row = {name: _written(value) for name, value in _fields_by_path(decoded)}
+            found = [text for path in paths if isinstance(text := path.of_object(decoded), str)]
+            rows.append(row | {texts[0]: join_texts(found)})
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pa.table({name: pa.array(values, pa.large_string()) for name, values in columns.items()})
+
+
+def _fields_by_path(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _fields_by_path(inner, f"{prefix}{name}.")
+        yield prefix + name, inner
+
+
+def _written(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None else value.encode(errors="replace").decode()
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()

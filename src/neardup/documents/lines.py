@@ -6,7 +6,7 @@ this block parsed record by record, so a broken record makes only its own block 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.compression import Codec
 from neardup.documents.inputs import InputFile
 from neardup.documents.records import (
@@ -23,6 +24,7 @@ from neardup.documents.records import (
     ReadOptions,
     Reason,
     RecordFault,
+    has_fractions,
     id_array,
     joined_column,
     order_array,
@@ -77,8 +79,17 @@ class Dialect(Protocol):
     def parse_record(self, record: str, options: ReadOptions) -> Row:
         """Parse one record, or raise RecordError."""
 
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means, as far as is known; None if no record read so far has it."""
+
+    def look_for(self, name: str, block: Block) -> bool:
+        """Look for a column or path in the records of a block, and return whether one has it."""
+
     def schema(self, data: bytes, name: str) -> pa.Schema:
         """Return a schema for good records."""
+
+    def exact_schema(self, schema: pa.Schema, parts: Callable[[], Iterable[bytes]]) -> pa.Schema:
+        """Return a schema for the records of all parts in which no number is rounded."""
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records as a table of this schema."""
@@ -110,6 +121,7 @@ class LineSource:
         self._codec = codec
         self._header = header
         self._types = types
+        self._missing = set[str]()
 
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the file shows them."""
@@ -127,6 +139,21 @@ class LineSource:
                 starts, ends = block.starts[is_filled][skip:], block.ends[is_filled][skip:]
                 skip -= min(skip, int(np.count_nonzero(is_filled)))
                 yield replace(block, starts=starts, ends=ends)
+
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means; None if no record of the whole file has it."""
+        path = self.dialect.find_column(name)
+        if path is None and name not in self._missing:
+            with closing(self.blocks()) as all_blocks:
+                if any(self.dialect.look_for(name, block) for block in all_blocks):
+                    path = self.dialect.find_column(name)
+            if path is None:
+                self._missing.add(name)
+        return path
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers."""
+        return has_fractions(self, name, text)
 
     def cuts(self, size: int) -> list[Span]:
         """Return spans of about ``size`` bytes that can be read separately; none if there would be only one."""
@@ -228,7 +255,10 @@ class LineSource:
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return a schema for all kept rows."""
         schemas = [self.dialect.schema(block.select(mask), self.file.name) for _, block, mask in self._kept_parts(keep)]
-        return unified_schema(schemas, self.file.name)
+        unified = unified_schema(schemas, self.file.name)
+        return self.dialect.exact_schema(
+            unified, lambda: (block.select(mask) for _, block, mask in self._kept_parts(keep))
+        )
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""

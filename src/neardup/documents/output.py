@@ -21,9 +21,17 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from neardup.documents.arrays import as_bytes, is_text_type
 from neardup.documents.columnar import json_value
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
-from neardup.documents.records import as_bytes, is_text_type, lengths_of, plain_values
+from neardup.documents.inputs import (
+    INPUT_KIND_OF_SUFFIX,
+    KIND_OF_SUFFIX,
+    TEXT_SUFFIXES,
+    one_line,
+    strip_query,
+    suffixes,
+)
+from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
 from neardup.files import PartialOutput, placed_output
@@ -251,6 +259,8 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
+    if suffixes(output)[0] in INPUT_KIND_OF_SUFFIX.keys() - KIND_OF_SUFFIX.keys():
+        raise OutputError(f"{output} is of a format that is read and not written: use {_OUTPUT_SUFFIXES}")
     if is_folder_name(output) and not _may_be_folder(output, names):
         raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUT_SUFFIXES}")
     check_place(output, names, force, remote=True)
@@ -291,7 +301,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
-    has_texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
+    has_texts = any(os.path.isdir(name) or suffixes(name)[0] in {*TEXT_SUFFIXES, ".eml"} for name in inputs)
     return strip_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 
@@ -576,14 +586,13 @@ class _Csv:
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_nested(kind) or is_text_type(kind):
-        return pa.large_string()
-    return kind
+    is_rare = isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind)
+    return pa.large_string() if is_rare or pa.types.is_nested(kind) or is_text_type(kind) else kind
 
 
 def _as_csv(column: Any, kind: pa.DataType) -> Any:
-    """Return a column for CSV: texts as large_string; lists, structs and bytes as JSON."""
-    if not pa.types.is_nested(column.type):
+    """Return a column for CSV: texts as large_string; lists, structs, bytes and rare types as JSON has them."""
+    if is_text_type(column.type):
         try:
             return column.cast(kind)
         except pa.ArrowInvalid:
@@ -595,8 +604,9 @@ def _as_csv(column: Any, kind: pa.DataType) -> Any:
 def _csv_value(value: Any) -> str | None:
     if value is None:
         return None
-    converted = json_value(value) if isinstance(value, bytes) else value
-    return converted if isinstance(converted, str) else json.dumps(converted, ensure_ascii=False, default=json_value)
+    if isinstance(value, list | dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=json_value)
+    return value if isinstance(value, str) else str(json_value(value))
 
 
 class _JsonLines:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -10,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.documents.arrays import as_bytes, is_text_type, one_array, type_words
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
 from neardup.kernels import Bools, Integers
@@ -17,39 +21,13 @@ from neardup.kernels import Bools, Integers
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def is_text_type(kind: pa.DataType) -> bool:
-    """Return whether a column of this type can hold texts."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    tests = (
-        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-        *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
-    )
-    return any(test(kind) for test in tests)
-
-
 def is_id_type(kind: pa.DataType) -> bool:
-    """Return whether a column of this type can hold ids."""
-    return is_text_type(kind) or bool(pa.types.is_integer(kind))
+    """Return whether a column of this type can hold ids: texts and numbers."""
+    return is_text_type(kind) or any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, _is_decimal))
 
 
-def as_bytes(array: Any) -> Any:
-    """Cast any text type to large_binary, unchecked: a large_string is a view of the same buffers."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array.cast(pa.large_binary(), safe=False)
-
-
-def one_array(column: Any) -> Any:
-    """Return a chunked array as one array."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
-
-
-def join_texts(texts: Iterable[str]) -> str:
-    """Return several texts as one, each on a line of its own; empty ones are left out."""
-    return "\n".join(filter(None, texts))
+def _is_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind))
 
 
 def joined_column(columns: Sequence[Any]) -> Any:
@@ -192,24 +170,45 @@ def id_array(values: Sequence[int | str | None]) -> Any:
     return pa.array([value if value is None else str(value) for value in values], pa.large_string())
 
 
+def _is_float(value: object) -> bool:
+    return isinstance(value, float)
+
+
 def order_array(values: Sequence[int | float | str | None]) -> Any:
-    """Return order values as int64, float64 or large_string, the first type that holds all."""
+    """Return order values as int64, float64 or large_string, the first type that holds all without a loss."""
     filled = [value for value in values if value is not None]
     if all(isinstance(value, int) and value in _INT64 for value in filled):
         return pa.array(values, pa.int64())
-    if not any(isinstance(value, str) for value in filled):
+    if not any(isinstance(value, str) or int(value) != float(value) for value in filled if not _is_float(value)):
         return pa.array([value if value is None else float(value) for value in values], pa.float64())
     return pa.array([value if value is None else str(value) for value in values], pa.large_string())
 
 
 def ids_from(array: Any) -> Any:
-    """Return ids of any id type as int64 or large_binary, which the caller checks for UTF-8."""
-    if pa.types.is_integer(array.type):
-        try:
-            return array.cast(pa.int64())
-        except pa.ArrowInvalid:
-            return array.cast(pa.large_string()).cast(pa.large_binary())
-    return as_bytes(array)
+    """Return ids of any id type as int64 or large_binary, which the caller checks for UTF-8.
+
+    Numbers are written out, those that are whole without a fraction; a NaN is a null.
+    """
+    if is_text_type(array.type):
+        return as_bytes(array)
+    if pa.types.is_null(array.type):
+        return array.cast(pa.large_binary())
+    if pa.types.is_floating(array.type):
+        array = array.cast(pa.float64())
+        array = pc.if_else(pc.is_nan(array), None, array)
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        if pa.types.is_floating(array.type):
+            array = pa.array(map(_written_number, array.to_pylist()), pa.large_string())
+        return array.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _written_number(value: float | None) -> str | None:
+    """Return a number in its shortest form, without a fraction if it is whole."""
+    if value is None:
+        return None
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
@@ -250,7 +249,12 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
     if not parts:
         return pa.array([], pa.int64())
     kind = order_type({chunk.type for chunk in parts if chunk.null_count < len(chunk)} or {parts[0].type}, name)
-    joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
+    try:
+        joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
+    except pa.ArrowInvalid:
+        # Whole numbers that doubles do not hold.
+        kind = pa.large_string()
+        joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
     return _numbers(joined) if is_text_type(kind) else joined
 
 
@@ -259,15 +263,18 @@ def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
 
     Raises ``InputError`` if the types have no common order.
     """
-    if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+    if len(kinds) > 1 and all(pa.types.is_integer(kind) for kind in kinds):
+        kinds = {pa.decimal128(20, 0) if pa.uint64() in kinds else pa.int64()}
+    elif len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
     has_texts = any(is_text_type(kind) for kind in kinds)
     if has_texts and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
         kinds = {pa.large_string()}
     if len(kinds) > 1:
+        words = " and ".join(sorted(map(type_words, kinds)))
         raise InputError(
-            f"column {name!r} holds values of types {', '.join(sorted(map(str, kinds)))}, which have no "
-            "common order: choose another column or give it one type"
+            f"column {name!r} holds values of different types ({words}), which have no common order: choose another "
+            "column or give it one type"
         )
     return next(iter(kinds))
 
@@ -275,7 +282,9 @@ def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
 def _numbers(strings: Any) -> Any:
     strings = strings.cast(pa.large_string())
     filled = pc.if_else(pc.equal(strings, ""), None, strings)
-    for kind in (pa.int64(), pa.float64()):
+    # Doubles keep 15 digits.
+    kinds = (pa.int64(), pa.float64()) if (pc.max(pc.binary_length(strings)).as_py() or 0) <= 15 else (pa.int64(),)
+    for kind in kinds:
         try:
             return filled.cast(kind)
         except pa.ArrowInvalid:
@@ -343,8 +352,12 @@ class Reason:
     WRONG_FIELDS = "wrong number of fields"
     OPEN_QUOTE = "broken quotes"
     TOO_LONG = "longer than the largest document allowed"
+    BROKEN_RECORD = "record cannot be read"
+    NOT_MAIL = "not a mail"
+    NO_DOCUMENT = "it holds no document"
     DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
     CUT_LINE = "last line is cut short"
+    CUT_RECORD = "last record is cut short"
     UNREADABLE_GROUP = "unreadable row group"
     UNREADABLE_FILE = "unreadable file"
     NOTHING_USABLE = "no usable record"
@@ -352,11 +365,11 @@ class Reason:
 
 TORN = frozenset(
     {
-        *(Reason.CUT_LINE, Reason.DAMAGED_COMPRESSION, Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP),
-        Reason.OPEN_QUOTE,
+        *(Reason.CUT_LINE, Reason.CUT_RECORD, Reason.DAMAGED_COMPRESSION, Reason.OPEN_QUOTE),
+        *(Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP, Reason.NO_DOCUMENT),
     }
 )
-"""Reasons that concern a file and not one record: what is lost besides the record is unknown."""
+"""Reasons that concern a file and not one record: what is lost is unknown, or all of it is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +384,8 @@ class ReadOptions:
     """Whether each id begins with the name of its file."""
     more_texts: tuple[str, ...] = ()
     """Further columns of texts, which are joined to the first."""
+    order_use: str = "order"
+    """What the order column is used for: order, time or clusters."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -432,6 +447,12 @@ class ColumnSource(Protocol):
     def columns(self) -> dict[str, pa.DataType]:
         """Return names and types of the columns, as far as the start of the input shows them."""
 
+    def find_column(self, name: str) -> ColumnPath | None:
+        """Return the column or path that a name means; None if no record has such."""
+
+    def has_fractions(self, name: str, text: str) -> bool:
+        """Return whether a column has doubles that are not whole numbers, and so no ids; ``text`` is one of texts."""
+
 
 class Source(ColumnSource, Protocol):
     """One input in its format, which is read in two passes.
@@ -453,6 +474,17 @@ class Source(ColumnSource, Protocol):
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, as raw as the format allows."""
+
+
+def has_fractions(source: Source, name: str, text: str) -> bool:
+    """Return whether the first doubles of a column are not all whole numbers."""
+    if not pa.types.is_floating(source.columns()[name]):
+        return False
+    with closing(source.chunks(ReadOptions(text, order=name))) as chunks:
+        values = next((chunk.order for chunk in chunks if chunk.order.null_count < len(chunk.order)), None)
+    if values is None or not pa.types.is_floating(values.type):
+        return False
+    return not all(math.isnan(value) or value.is_integer() for value in values.drop_null().to_pylist())
 
 
 def name_of_row(source: Source, row: int) -> str:

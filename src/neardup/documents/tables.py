@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Self
 
 import pyarrow as pa
 
+from neardup.documents.arrays import is_text_type, type_words
+from neardup.documents.column_paths import ColumnPath
 from neardup.documents.inputs import one_line
-from neardup.documents.records import ColumnSource, ReadOptions, is_id_type, is_text_type
-from neardup.errors import InputError, option
+from neardup.documents.records import ColumnSource, ReadOptions, is_id_type
+from neardup.errors import InputError, option, quoted
 
 TEXT, SPLIT = "text", "split"
 TEXTS = pa.large_string()
@@ -47,26 +50,67 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _table_of(data: Any) -> pa.Table:
+    package = type(data).__module__.partition(".")[0]
+    if package == "polars":
+        data = _polars_data(data.collect() if hasattr(data, "collect") else data)
+    if package == "pandas":
+        return _pandas_table(data)
     table = _arrow_table(data)
     if table is not None:
         return table
     if _is_dataset(data):
         streamed = hasattr(data, "iter") and not hasattr(data, "__len__")
         return _table_of_stream(data) if streamed else data.with_format("arrow")[:]
-    if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "collect"):
-        return _table_of(data.collect())
     if isinstance(data, Mapping):
         if data and all(map(_is_dataset, data.values())):
             return _table_of_splits({str(name): _table_of(split) for name, split in data.items()})
-        return pa.table({str(name): _column(column) for name, column in data.items()})
-    if type(data).__module__.split(".")[0] == "pandas":
-        return pa.Table.from_pandas(data) if hasattr(data, "columns") else pa.table({TEXT: pa.array(data)})
+        return pa.table({str(name): _column(column, str(name)) for name, column in data.items()})
     if isinstance(data, Iterable):
         items = data if isinstance(data, list | tuple) else list(data)
         if any(isinstance(item, Mapping) for item in items):
             return _table_of_rows(items)
-        return pa.table({TEXT: _column(items)})
+        return pa.table({TEXT: _column(items, TEXT)})
     raise TypeError("it is not iterable")
+
+
+def _polars_data(data: Any) -> Any:
+    """Return a Polars frame or series without the types that Arrow does not import: 128-bit integers become decimals.
+
+    Raises ``InputError`` for columns of Python objects, which Polars hands over as addresses.
+    """
+    from polars import Decimal, Int128, Object, Series, String, UInt128
+    from polars.exceptions import InvalidOperationError
+
+    def plain(series: Any) -> Any:
+        if series.dtype == Object:
+            raise InputError(
+                f"column {series.name!r} holds Python objects: give it a type, for instance with cast(pl.String)"
+            )
+        if series.dtype not in (Int128, UInt128):
+            return series
+        try:
+            return series.cast(Decimal(38, 0))
+        except InvalidOperationError:
+            return series.cast(String)
+
+    return plain(data) if isinstance(data, Series) else data.with_columns(map(plain, data.get_columns()))
+
+
+def _pandas_table(data: Any) -> pa.Table:
+    """Return a pandas frame, index, series or array as a table; several levels of names are joined by dots."""
+    if not hasattr(data, "columns"):
+        return pa.table({TEXT: _column(data, TEXT)})
+    if data.columns.nlevels > 1:
+        data = data.set_axis([".".join(filter(None, map(str, name))) for name in data.columns], axis="columns")
+    names = [str(name) for name in data.columns]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"the data frame has several columns named {quoted(repeated)}: give each its own name")
+    try:
+        return pa.Table.from_pandas(data)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # A column of objects: of numbers that Arrow would round, or of several types.
+        return pa.table({name: _column(data[column], name) for name, column in zip(names, data.columns, strict=True)})
 
 
 def _arrow_table(data: Any) -> pa.Table | None:
@@ -111,7 +155,8 @@ def _table_of_rows(rows: Sequence[Any]) -> pa.Table:
         if row is not None and not isinstance(row, Mapping):
             raise TypeError(f"row {place} is no dict, but others are")
     names = dict.fromkeys(name for row in rows if row is not None for name in row)
-    return pa.table({str(name): _column([None if row is None else row.get(name) for row in rows]) for name in names})
+    columns = {name: [None if row is None else row.get(name) for row in rows] for name in names}
+    return pa.table({str(name): _column(column, str(name)) for name, column in columns.items()})
 
 
 def _table_of_arrow_stream(data: Any) -> pa.Table:
@@ -122,19 +167,50 @@ def _table_of_arrow_stream(data: Any) -> pa.Table:
     return pa.table(data)
 
 
-def _column(values: Iterable[Any]) -> Any:
-    """Return a column of Python values; strings that UTF-8 cannot write become bytes, which are rejected later."""
-    if hasattr(values, "__arrow_c_stream__"):
+def _column(values: Iterable[Any], name: str) -> Any:
+    """Return a column of Python values.
+
+    Strings that UTF-8 cannot write become bytes, which are rejected later. Numbers that have no common type of Arrow
+    without a loss become text.
+
+    Raises ``InputError`` if the values have no common type.
+    """
+    if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "to_numpy"):
         return pa.chunked_array(values)
     if hasattr(values, "__arrow_c_array__"):
         return pa.array(values)
-    items = values if isinstance(values, list | tuple) else list(values)
     try:
-        array = pa.array(items)
-    except UnicodeEncodeError:
-        items = [v.encode(errors="surrogatepass") if isinstance(v, str) else v for v in items]
-        array = pa.array(items, pa.large_binary())
+        array = pa.array(values, from_pandas=True) if hasattr(values, "to_numpy") else None
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        array = None
+    if array is None:
+        array = _array_of(values if isinstance(values, list | tuple) else list(values), name)
     return array.cast(pa.large_string()) if pa.types.is_null(array.type) else array
+
+
+def _array_of(items: Sequence[Any], name: str) -> Any:
+    kinds = {type(item) for item in items} - {type(None)}
+    # Arrow makes a 1 of a true beside doubles.
+    if len(kinds) == 1 or bool not in kinds:
+        try:
+            return pa.array(items)
+        except UnicodeEncodeError:
+            encoded = [item.encode(errors="surrogatepass") if isinstance(item, str) else item for item in items]
+            return pa.array(encoded, pa.large_binary())
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            if kinds and all(issubclass(kind, int | float | Decimal) for kind in kinds):
+                return _exact_numbers(items)
+    names = " and ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputError(
+        f"column {quoted(name)} holds values of {names} that have no common type: make them all str, or leave it out"
+    )
+
+
+def _exact_numbers(items: Sequence[Any]) -> Any:
+    """Return numbers as uint64 if that holds all, else as text."""
+    if all(item is None or (isinstance(item, int) and 0 <= item < 1 << 64) for item in items):
+        return pa.array(items, pa.uint64())
+    return pa.array([None if item is None else str(item) for item in items], pa.large_string())
 
 
 TEXT_NAMES = (
@@ -142,9 +218,30 @@ TEXT_NAMES = (
     *("abstract", "sentence"),
 )
 _MAX_LISTED = 30
+#: The usual names of times, in order of preference, for columns and fields of JSON: publication first. Of names that
+#: occur together, the one with a zone or a time of day comes first (``date_gmt`` before ``date`` in WordPress).
 TIME_NAMES = (
-    *("timestamp", "time", "date", "datetime", "published", "published_at", "pubdate", "created", "created_at"),
-    *("updated", "modified"),
+    *("timestamp", "datetime", "date_gmt", "datetimepub", "time", "date", "published", "published_at", "publishedat"),
+    *("publish_date", "publishdate", "publish_time", "published_date", "publisheddate", "published_time"),
+    *("date_publish", "date_published", "datepublished", "publication_date", "publicationdate", "pubdate", "pub_date"),
+    *(
+        "pubtime",
+        "issued",
+        "versioncreated",
+        "firstcreated",
+        "created",
+        "created_at",
+        "createdat",
+        "created_time",
+        "creationdate",
+    ),
+    *("creation_date", "created_utc", "createdutc", "date_created", "datecreated", "posted", "posted_at", "postedat"),
+    *("@timestamp", "seendate", "seen_date"),
+    *("crawled", "crawled_at", "crawl_date", "crawl_time", "crawl_timestamp", "crawltimemsec", "timestampusec"),
+    *("date_crawled", "warc_date", "warc-date", "fetch_time", "fetched", "fetched_at", "date_download"),
+    *("scraped", "scraped_at", "retrieved", "retrieved_at", "ingested_at", "added", "added_at", "date_added"),
+    *("updated", "updated_at", "updatedat", "update_date", "modified", "modified_at", "date_modified", "datemodified"),
+    *("modified_gmt", "last_modified", "lastmodified"),
 )
 #: As the order column: the column of times, detected by its name.
 DETECTED_TIME_COLUMN = "<the column of times>"
@@ -188,7 +285,8 @@ def choose_columns(
 ) -> ReadOptions:
     """Choose the columns of all inputs; empty files, which show no columns, are ignored.
 
-    A text or id column of None is detected by its name; an id column of "" means that there is none.
+    A text or id column of None is the one with a usual name; an id column of "" means that there is none. A name may be
+    a path, see `column_paths`.
 
     Raises ``InputError`` if a column is missing, has an unsuitable type, or cannot be detected.
     """
@@ -196,24 +294,41 @@ def choose_columns(
     names = [] if text is None else _named_texts(sources, text)
     if not sources:
         return ReadOptions((names or ["text"])[0], key or None, order, max_document, more_texts=tuple(names[1:]))
-    names = names or [_obvious_text(sources)]
+    order_use = "order"
+    names = names or [_usual_text(sources)]
     for name in names:
-        require_column(sources, name, option("--text-column"), is_text_type, "the texts must be strings")
+        require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
     if key is None:
-        key = _obvious(sources, ID_NAMES, is_id_type, names)
+        # A format may say which of its columns holds the ids.
+        declared = [source.id_column for source in sources if hasattr(source, "id_column")]
+        key = _usual(sources, (*dict.fromkeys(declared), *ID_NAMES), is_id_type, names)
+        key = None if key is not None and any(source.has_fractions(key, names[0]) for source in sources) else key
     elif key:
-        require_column(sources, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+        require_column(sources, key, option("--id-column"), is_id_type, "ids must be text or numbers")
     if order == DETECTED_TIME_COLUMN:
-        order = _obvious_time(sources)
+        order, order_use = _usual_time(sources, names), "time"
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
-        require_column(sources, order, named_by, lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
-    return ReadOptions(names[0], key or None, str(order) if order else None, max_document, more_texts=tuple(names[1:]))
+        require_column(sources, order, named_by, is_single, "it cannot be sorted")
+        order_use = "clusters" if "clusters" in named_by else "time" if "time" in named_by else "order"
+    order = str(order) if order else None
+    more = tuple(names[1:])
+    return ReadOptions(names[0], key or None, order, max_document, more_texts=more, order_use=order_use)
 
 
-def _listed_columns(source: ColumnSource) -> str:
+def _is_text(kind: pa.DataType) -> bool:
+    return is_text_type(kind) or is_text_type(ColumnPath("", kind=kind).as_text().kind)
+
+
+def is_single(kind: pa.DataType) -> bool:
+    """Return whether a column of this type has a single value a row."""
+    return not pa.types.is_nested(kind)
+
+
+def listed_columns(source: ColumnSource) -> str:
+    """Return the columns of an input, each with the words for its type."""
     columns = list(source.columns().items())
-    listed = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_MAX_LISTED]]
+    listed = [f"{' '.join(name.split())[:60]} ({type_words(kind)[:90]})" for name, kind in columns[:_MAX_LISTED]]
     rest = [f"and {len(columns) - _MAX_LISTED} more"] if len(columns) > _MAX_LISTED else []
     return ", ".join(listed + rest)
 
@@ -223,19 +338,20 @@ def require_column(
 ) -> None:
     """Raise InputError if an input lacks a column, or the column has an unsuitable type."""
     for source in sources:
-        columns = source.columns()
-        if name not in columns:
+        path = source.find_column(name)
+        if path is None:
             raise InputError(
-                f"{source.file.name} has no column {name!r} for {option}; its columns are {_listed_columns(source)}"
+                f"{source.file.name} has no column {name!r} for {option}; its columns are {listed_columns(source)}"
             )
-        if not accepts(columns[name]):
+        if not accepts(path.kind):
             raise InputError(
-                f"{source.file.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
-                f"another with {option}: {_listed_columns(source)}"
+                f"{source.file.name}: column {name!r} is of type {type_words(path.kind)!r}, but {rule}; choose another "
+                f"with {option}, or a part of one by a path such as doc.text or messages[].content: "
+                f"{listed_columns(source)}"
             )
 
 
-def _obvious(
+def _usual(
     sources: Sequence[ColumnSource],
     candidates: Sequence[str],
     accepts: Callable[[pa.DataType], bool],
@@ -253,27 +369,25 @@ def _is_everywhere(sources: Sequence[ColumnSource], name: str, accepts: Callable
     return all(name in source.columns() and accepts(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[ColumnSource]) -> str:
-    name = _obvious(sources, TEXT_NAMES, is_text_type)
+def _usual_text(sources: Sequence[ColumnSource]) -> str:
+    name = _usual(sources, TEXT_NAMES, is_text_type)
     if name is not None:
         return name
-    strings = [name for name in sources[0].columns() if _is_everywhere(sources, name, is_text_type)]
-    candidates = [name for name in strings if name.lower() not in ID_NAMES] or strings
-    if len(candidates) == 1:
-        return candidates[0]
     raise InputError(
-        f"{sources[0].file.name}: no column is obviously the text; name it with {option('--text-column')}: "
-        f"{_listed_columns(sources[0])}"
+        f"{sources[0].file.name}: no column is named like a text ({', '.join(TEXT_NAMES[:3])} ...); name it with "
+        f"{option('--text-column')}: "
+        f"{listed_columns(sources[0])}"
     )
 
 
-def _obvious_time(sources: Sequence[ColumnSource]) -> str:
-    name = _obvious(sources, TIME_NAMES, lambda kind: True)
+def _usual_time(sources: Sequence[ColumnSource], texts: Sequence[str]) -> str:
+    name = _usual(sources, TIME_NAMES, is_single, texts)
     if name is not None:
         return name
     raise InputError(
-        f"{sources[0].file.name}: no column is obviously the time; name it with {option('--time-column')}: "
-        f"{_listed_columns(sources[0])}"
+        f"{sources[0].file.name}: no column is named like a time ({', '.join(TIME_NAMES[:3])} ...); name it with "
+        f"{option('--time-column')}: "
+        f"{listed_columns(sources[0])}"
     )
 
 

@@ -151,6 +151,7 @@ class Sample:
                 "give a looser candidate rule"
             )
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
+        self.columns = corpus.columns_used
         self.reader = DocumentReader(corpus, population.names, content=content)
         edges = population.returned_scale.edges, population.unreturned_scale.edges
         self.strata, strata = stratify(population.score, population.returned, population.deviations, *edges)
@@ -229,6 +230,7 @@ class Sample:
             points=tuple(threshold_points(strata, cells, population.working_score, population.directions)),
             duplicates=duplicate_figure(estimate_duplicates(cells)),
             inputs=self.inputs,
+            columns=self.columns,
         )
 
 

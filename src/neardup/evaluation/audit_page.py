@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from neardup.documents.column_paths import column_words
 from neardup.evaluation.audit_result import AuditResult, Example, Examples
 from neardup.evaluation.intervals import Figure
 from neardup.pages import html
@@ -170,6 +171,7 @@ def _about(audit: AuditResult, command: str) -> Html:
     rows: dict[str, object] = {
         "working point": text(audit.point),
         "candidate rule": text(audit.candidate_rule),
+        "columns": text(column_words(audit.columns)) if audit.columns else "",
         "documents": audit.documents,
         "copies": f"{audit.copies:,} repeat another text byte for byte",
         "candidates": audit.candidates,

@@ -103,6 +103,8 @@ class AuditResult:
         Judged pairs to read: wrong, missed and unsure ones.
     inputs : tuple of str
         The audited files; empty for documents in memory.
+    columns : dict
+        The columns of the texts and ids.
     """
 
     point: str
@@ -126,6 +128,7 @@ class AuditResult:
     sample: pa.Table = field(default=None, compare=False)
     examples: Examples | None = field(default=None, compare=False)
     inputs: tuple[str, ...] = field(default=(), compare=False)
+    columns: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     @property
     def working_point(self) -> ThresholdPoint:
@@ -197,6 +200,7 @@ class AuditResult:
             "points": [self._point_dict(point) for point in self.points],
             "strata": [self._stratum_dict(stratum) for stratum in self.strata],
             "notes": self.notes(),
+            "columns": self.columns,
             "version": __version__,
         }
 

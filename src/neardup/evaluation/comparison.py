@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -122,6 +122,8 @@ class Comparison:
         Whether pairs without a label count as different.
     warnings : tuple of str
         What a reader of the figures must know.
+    columns : dict
+        The columns of the texts, ids and clusters.
     """
 
     recipes: tuple[SystemScores, ...]
@@ -133,6 +135,7 @@ class Comparison:
     groups: int
     complete: bool
     warnings: tuple[str, ...]
+    columns: dict[str, str | None] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison, ready for JSON."""
@@ -142,6 +145,7 @@ class Comparison:
             "warnings": list(self.warnings),
             "best": self.best,
             "leads": [record_dict(lead) for lead in self.leads],
+            "columns": self.columns,
             "resamples": RESAMPLES,
             "version": __version__,
             "recipes": [self._system_dict(system) for system in self.recipes],
@@ -430,7 +434,7 @@ def compare(
         trained = _count_training_documents(corpus, parsed_labels, system.classifier, threads)
         featureless = len(result.undecidable)
         runs.append(_SystemRun(name, system, tally, wall, cpu, featureless, domain_counts, domain_error, trained))
-    return _build_comparison(runs, parsed_labels, len(set(names)))
+    return replace(_build_comparison(runs, parsed_labels, len(set(names))), columns=corpus.columns_used)
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neardup.documents.column_paths import column_words
 from neardup.evaluation.intervals import MIN_GROUPS, format_interval, format_value
 from neardup.pages import html
 from neardup.pages.html import Html, escape
@@ -88,9 +89,10 @@ def _equal_names(content: Json, best: Json) -> list[str]:
 
 def _data_line(content: Json) -> str:
     rest = "all other pairs count as different" if content["complete"] else "pairs without a label do not count"
+    columns = f" Columns: {column_words(content['columns'])}." if content["columns"] else ""
     return (
         f"{content['documents']:,} documents; {content['duplicates']:,} pairs labelled as duplicates and "
-        f"{content['others']:,} as different, in {content['groups']:,} groups; {rest}."
+        f"{content['others']:,} as different, in {content['groups']:,} groups; {rest}.{columns}"
     )
 
 

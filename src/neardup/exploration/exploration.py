@@ -234,6 +234,7 @@ class _Run:
             suspects=suspects,
             notes=tuple(self._notes),
             inputs=tuple(inputs),
+            columns=self._corpus.columns_used,
             stages=tuple(self._clock.stages),
             version=__version__,
         )

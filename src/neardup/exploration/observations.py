@@ -43,6 +43,8 @@ class Observations:
         What was left out or done differently, and why.
     inputs : tuple of str
         The names of the inputs.
+    columns : dict
+        The columns of the texts and ids.
     stages : tuple of Stage
         Time and memory of each stage.
     version : str
@@ -59,6 +61,7 @@ class Observations:
     suspects: tuple[ExamplePair, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
+    columns: dict[str, str | None]
     stages: tuple[Stage, ...]
     version: str
 
@@ -67,6 +70,7 @@ class Observations:
         return {
             "version": self.version,
             "inputs": list(self.inputs),
+            "columns": self.columns,
             "sample": self.sample.as_dict(),
             "advice": self.advice.as_dict(),
             "views": [view.as_dict() for view in self.views],

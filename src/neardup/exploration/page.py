@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from neardup.documents.column_paths import column_words
 from neardup.exploration import messages
 from neardup.exploration.charts import (
     cutoffs_table,
@@ -389,6 +390,7 @@ def _about(exploration: Observations) -> Html:
     sample = exploration.sample
     run_facts: dict[str, object] = {
         "input": html.named_inputs(exploration.inputs),
+        "columns": text(column_words(exploration.columns)),
         "sample": f"{messages.describe_sample(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,

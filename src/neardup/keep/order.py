@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 import numpy as np
@@ -135,15 +136,23 @@ def _ranks(values: pa.Array) -> tuple[Integers, Bools]:
         texts = values.to_pylist()
         numbers = [None if text is None else _parse_number(text) for text in texts]
         if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
-            values = pa.array(numbers, pa.float64())
+            values = pa.array(_dense_ranks(numbers), pa.int64())
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(pc.cast(ranks, pa.int64())), np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False))
 
 
-def _parse_number(text: str) -> float | None:
+def _dense_ranks(numbers: Sequence[Decimal | None]) -> list[int | None]:
+    """Return the ranks of numbers of any number of digits; None for None and NaN."""
+    distinct = sorted({number for number in numbers if number is not None and not number.is_nan()})
+    ranks = {number: rank for rank, number in enumerate(distinct)}
+    return [None if number is None else ranks.get(number) for number in numbers]
+
+
+def _parse_number(text: str) -> Decimal | None:
     try:
-        return float(text)
-    except ValueError:
+        number = Decimal(text)
+    except InvalidOperation:
         return None
+    return number if not number.is_snan() else None

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.classifier.vector import TITLE_NAMES, Records, Vector, find_usual_column, read_records
 from neardup.documents import Corpus
+from neardup.documents.column_paths import find_in_table
 from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
@@ -96,13 +97,13 @@ class DocumentReader:
     def _values(self, table: pa.Table, option: str, usual_names: Sequence[str]) -> list[str]:
         """Return the values of the named column, or of one with a usual name; empty texts if there is none."""
         named = self._columns[option]
-        if named and named not in table.column_names:
+        if named and find_in_table(table, named) is None:
             columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
             raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
         column = named or find_usual_column(table.column_names, usual_names)
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
-        return value_texts(table[column])
+        return value_texts(find_in_table(table, column))
 
     def document(self, position: int) -> ShownDocument:
         """Return the document at a position."""

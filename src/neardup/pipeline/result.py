@@ -147,7 +147,10 @@ class Result:
             "all_pairs": self._matches.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
+            "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
+            **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
+            **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
@@ -166,12 +169,14 @@ class Result:
         if reference is None:
             return {}
         keeper = self._keepers.keeper[self._findings.dropped_mask]
-        return {
+        columns = {"reference_columns": reference.columns_used} if reference.inputs else {}
+        return columns | {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
                 "rejected": dict(reference.rejected.counts),
+                **({} if reference.known_count is None else {"known": reference.known_count}),
             }
         }
 

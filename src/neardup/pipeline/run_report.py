@@ -13,6 +13,7 @@ import numpy as np
 
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
+from neardup.documents.column_paths import column_words
 from neardup.errors import RecipeError, option
 from neardup.keep.pairs import APART, EQUAL
 from neardup.kernels import Integers
@@ -32,7 +33,7 @@ from neardup.pages.report import (
 from neardup.pages.sweep import shared_in_words, similarity_name
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES, NEAR, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
-from neardup.recipe.recipe import CHAIN_VERSION
+from neardup.recipe.recipe import CHAIN_VERSION, CONTENT_LIBRARIES
 from neardup.search.findings import Findings
 from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
@@ -241,13 +242,14 @@ def _pair_limit_note() -> str:
 
 def _versions(found: Findings) -> dict[str, str]:
     versions = {"steps from text to features": f"version {CHAIN_VERSION}", "Unicode": unicodedata.unidata_version}
-    if found.recipe.content == "html":
-        versions["trafilatura"] = metadata.version("trafilatura")
+    if library := CONTENT_LIBRARIES.get(found.recipe.content):
+        versions[library] = metadata.version(library)
     return versions
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     facts = {
+        "columns": column_words(summary["columns"]),
         "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes saved",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents"),
         "threads": f"{summary['threads']}",
@@ -291,5 +293,6 @@ def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
     rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
+    rows += [["columns", column_words(summary["columns"])]]
     rows += [["recipe", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
     return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, text_columns=2)}</div>'

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-from neardup.documents.records import Reason, as_bytes, as_strings, invalid_utf8, lengths_of
+from neardup.documents.arrays import as_bytes
+from neardup.documents.records import Reason, as_strings, invalid_utf8, lengths_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import largest_square_sum

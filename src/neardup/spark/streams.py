@@ -24,7 +24,8 @@ from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
 from neardup.classifier.vector import TITLE_NAMES, find_measure_column, find_usual_column
-from neardup.documents.records import Reason, as_bytes, invalid_utf8, is_text_type
+from neardup.documents.arrays import as_bytes, is_text_type
+from neardup.documents.records import Reason, invalid_utf8
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
 from neardup.features.extraction import Extractor

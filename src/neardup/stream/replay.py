@@ -20,7 +20,8 @@ from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EQUAL_TEXTS
 from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
-from neardup.documents.records import as_bytes, lengths_of, value_texts
+from neardup.documents.arrays import as_bytes
+from neardup.documents.records import lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus
+from neardup.documents.column_paths import column_words
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.reading import Progress
@@ -366,7 +367,8 @@ def _basis(settings: Mapping[str, Any]) -> str:
     store = ", each verdict on disk before the next" if settings["store"] and settings["batch"] == 1 else ""
     store = store or (", verdicts on disk" if settings["store"] else "")
     return (
-        f"{', '.join(settings['inputs'])}; recipe {settings['recipe']} ({settings['fingerprint']}); window "
+        f"{', '.join(settings['inputs'])}; {column_words(settings['columns'])}; "
+        f"recipe {settings['recipe']} ({settings['fingerprint']}); window "
         f"{settings['window']} by {settings['window_by']}, compared with {against}{store}."
     )
 

@@ -282,7 +282,12 @@ class Training:
 
 
 def build_training(
-    pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachine, *, options: dict[str, Any]
+    pairs: LabelledPairs,
+    classifier: Classifier,
+    fitted: FittedMachine,
+    *,
+    options: dict[str, Any],
+    columns: dict[str, str | None] | None = None,
 ) -> Training:
     """Return a classifier with the figures of its training."""
     held_out, names = fitted.held_out, classifier.vector.names
@@ -330,6 +335,7 @@ def build_training(
         "content": classifier.candidate_rule.content,
         "vector": list(names),
         **record,
+        "columns": columns or {},
         "wrong": [pair._asdict() for pair in wrong],
         "outside": [list(ids) for ids in outside],
         "version": __version__,
@@ -575,7 +581,13 @@ def train(
         domain=_domain(pairs, fitted.machine),
         training_documents=np.unique(hash_texts(pairs.texts)),
     )
-    return build_training(pairs, classifier, fitted, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
+    return build_training(
+        pairs,
+        classifier,
+        fitted,
+        options={"folds": folds, "seed": seed, "kernels": list(kernels)},
+        columns=corpus.columns_used,
+    )
 
 
 def _raise_to_labels(rule: Recipe, pairs: LabelledPairs) -> Recipe:
