@@ -35,7 +35,7 @@ COLUMNS: dict[str, tuple[list[str], str, list[Any]]] = {
     "doubles": (["0.10000000000000001", "0.9442829489707947", "1e23"], "double", [0.1, 0.9442829489707947, 1e23]),
     "integers": ([str(BIG), "-1"], "int64", [BIG, -1]),
     "in objects": (
-        ['{"a": [%d]}' % 2**63, '{"a": [1]}'],
+        [f'{{"a": [{2**63}]}}', '{"a": [1]}'],
         "struct<a: list<element: uint64>>",
         [{"a": [2**63]}, {"a": [1]}],
     ),

@@ -251,11 +251,10 @@ def test_a_page_that_the_crawler_cut_is_a_document(tmp_path: Path) -> None:
     assert document["text"].startswith(PAGE.decode()[:40])
 
 
-def test_a_file_without_a_document_is_refused_alone_and_named_beside_others(tmp_path: Path) -> None:
+def test_a_file_without_a_document_is_torn_alone_or_beside_others(tmp_path: Path) -> None:
     empty = written(tmp_path, record(http(b"\x89PNG", media="image/png")), "images.warc")
-    with pytest.raises(errors.InputError) as caught, open_corpus([empty]) as corpus:
-        texts_of(corpus)
-    assert says(str(caught.value), "images.warc", "holds no document", "image/png: 1")
+    with pytest.warns(errors.TornInput, match="images.warc holds no document"), open_corpus([empty]) as corpus:
+        assert texts_of(corpus) == []
     with open_corpus([empty, written(tmp_path, crawl_of(b"one"))], allow_torn=True) as corpus:
         assert texts_of(corpus) == ["one"]
         assert [str(torn) for torn in corpus.torn_files] == [f"{empty} holds no document"]

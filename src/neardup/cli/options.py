@@ -316,9 +316,13 @@ class ReadOptions:
             READING,
         ),
     ] = "column"
-    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READING)] = (
-        False
-    )
+    quoting: Annotated[
+        Literal["standard", "none"],
+        option("standard|none", "How to read quotes in CSV and TSV; none: as characters.", READING),
+    ] = "standard"
+    allow_torn: Annotated[
+        bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is torn or has no usable record.", READING)
+    ] = False
 
     def open(
         self,
@@ -343,6 +347,7 @@ class ReadOptions:
             max_document=self.max_document,
             ids=self.ids,
             allow_torn=self.allow_torn,
+            quoting=self.quoting,
         )
         if against:
             try:

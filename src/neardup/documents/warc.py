@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from neardup.documents.inputs import Codec, InputFile, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, one_line
 from neardup.documents.parsed import Parsed, ParsedSource
 from neardup.documents.records import Reason, RecordFault
 from neardup.documents.rejected import Skipped

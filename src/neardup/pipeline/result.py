@@ -154,6 +154,7 @@ class Result:
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
+            **({"encodings": self._corpus.encodings} if self._corpus.encodings else {}),
             **({"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}),
             "undecidable": int((present & (self._matches.representative < 0)).sum()),
             "version": __version__,
