@@ -249,7 +249,7 @@ def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
             data = compressed(mutated(plain, rng, [plain]), name)
         path = folder / name
         path.write_bytes(data)
-        how = {"ids": rng.choice(["column", "rows", "rows"]), "allow_torn": rng.random() < 0.5}
+        how: dict[str, Any] = {"ids": rng.choice(["column", "rows", "rows"]), "allow_torn": rng.random() < 0.5}
         summary = nd.dedup_files(path, threads=1, features="words:2", **how, **choices).summary
         assert summary["kept"] + summary["dropped"] == summary["documents"], summary
         found = summary["documents"] + sum(summary.get("rejected", {}).values())

@@ -98,10 +98,12 @@ def _leave_at_once(number: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
-if os.path.basename(sys.argv[0]) in ("neardup", "__main__.py"):
-    # An interrupt that is ignored stays so.
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave_at_once)
+# An interrupt that is ignored stays so.
+if (
+    os.path.basename(sys.argv[0]) in ("neardup", "__main__.py")
+    and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, _leave_at_once)
 
 
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:

@@ -765,9 +765,9 @@ class Index:
                 if first is not None and not first.is_duplicate:
                     new = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
                 elif first is not None:
-                    same = first.kind, first.of, first.similarity, first.counts, first.score, first.measures
-                    names = ("kind", "of", "similarity", "counts", "score", "measures")
-                    new = verdict._replace(**dict(zip(names, same, strict=True)))
+                    new = first._replace(
+                        id=verdict.id, time=verdict.time, flag=verdict.flag, version_of=None, known=False
+                    )
             found.append(new)
             if has_late and (digest not in by_digest or by_digest[digest].is_duplicate > new.is_duplicate):
                 by_digest[digest] = new
