@@ -465,10 +465,8 @@ def pairs(
     from neardup.documents import open_writer
 
     with options.open(inputs, against=against if index is None else None) as corpus:
-        with options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier) as (
-            result,
-            _,
-        ):
+        run = options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier)
+        with run as (result, _):
             if file is not None:
                 with open_writer(file, result.pairs.schema(), force) as writer:
                     for table in result.pairs.chunks():

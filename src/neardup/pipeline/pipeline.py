@@ -91,6 +91,15 @@ class CorpusFeatures:
         return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
 
 
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    """Return the bytes that the processes that extract the contents of pages take; 0 if none are needed."""
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
+
+
 def collect_features(
     corpus: Corpus,
     recipe: Recipe,

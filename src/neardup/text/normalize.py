@@ -14,8 +14,8 @@ Five normalizers, by name:
 ``whitespace``
     `str.split`: tokens between Unicode white space, otherwise unchanged.
 ``compact``
-    Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and not separated; ignorable
-    code points, points, punctuation, symbols and spaces are dropped.
+    The letters, numbers, combining marks and pictographs of ``words``, folded in the same way and not separated: its
+    result without spaces and ``_``.
 ``strip``
     White space and ASCII punctuation are stripped from both ends of the text; the rest is split at each single
     space. So a token may contain punctuation and line feeds, and two adjacent spaces enclose an empty token,
@@ -33,7 +33,7 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -51,7 +51,6 @@ MAX_EXPANSION = 2
 _DIGESTS = {
     "words": "e7ba9c88ce3ba4f8",
     "whitespace": "fa4c955cf7b6df49",
-    "compact": "f11b49c9ccf3a906",
 }
 
 
@@ -97,7 +96,7 @@ def normalize(text: str, normalizer: str = "words") -> str:
     >>> normalize("A rose is a flower.")
     'a rose is a flower'
     >>> normalize("A rose is a flower.", "compact")
-    'Aroseisaflower'
+    'aroseisaflower'
     """
     return _normalizer(normalizer).normalize(text)
 
@@ -115,8 +114,8 @@ def tables_digest(normalizer: str) -> str:
 
     It is computed only if Python's version of Unicode is not among `unicode_tables.KNOWN_VERSIONS`.
     """
-    # `strip` takes only the white space from Python's Unicode data.
-    name = "whitespace" if normalizer == "strip" else normalizer
+    # `strip` takes only the white space from Python's Unicode data, and `compact` the tables of `words`.
+    name = {"strip": "whitespace", "compact": "words"}.get(normalizer, normalizer)
     if not has_kernel(name):
         return ""
     return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.arrays_digest(kernel_tables(name))
@@ -135,10 +134,10 @@ def _normalizer(normalizer: str) -> Normalizer:
         raise RecipeError(f"unknown normalizer {normalizer!r}; choose one of {names}") from None
 
 
-def _word_tokens(text: str) -> list[Token]:
-    """Fold the text piece by piece, so that the offsets of every folded character are known."""
+def _fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+    """Fold a text piece by piece; return it with where the source of every folded character begins and ends."""
     if text.isascii():
-        return _matches(_ASCII_WORD, text.lower())
+        return text.lower(), range(len(text)), range(1, len(text) + 1)
     folded: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -147,7 +146,12 @@ def _word_tokens(text: str) -> list[Token]:
         folded.append(characters)
         starts += [piece.start()] * len(characters)
         ends += [piece.end()] * len(characters)
-    found = _word_pattern().finditer("".join(folded))
+    return "".join(folded), starts, ends
+
+
+def _word_tokens(text: str) -> list[Token]:
+    folded, starts, ends = _fold_with_offsets(text)
+    found = (_ASCII_WORD if text.isascii() else _word_pattern()).finditer(folded)
     return [Token(token[0], starts[token.start()], ends[token.end() - 1]) for token in found]
 
 
@@ -173,11 +177,13 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _normalize_compact(text: str) -> str:
-    return "".join(_compact_pattern().findall(text))
+    return _normalize_words(text).translate(_SEPARATORS)
 
 
 def _compact_tokens(text: str) -> list[Token]:
-    return [Token(kept[1], kept.start(), kept.end()) for kept in _compact_pattern().finditer(text)]
+    folded, starts, ends = _fold_with_offsets(text)
+    places = (at for word in _word_pattern().finditer(folded) for at in range(*word.span()) if folded[at] != "_")
+    return [Token(folded[at], starts[at], ends[at]) for at in places]
 
 
 def _strip_tokens(text: str) -> list[Token]:
@@ -205,6 +211,8 @@ def _matches(pattern: re.Pattern[str], text: str) -> list[Token]:
 #: Stands for an empty token of ``strip``: the symbol for a space.
 EMPTY_PLACEHOLDER = "␠"
 
+#: What ``compact`` drops from the result of ``words``.
+_SEPARATORS = {ord(" "): None, ord("_"): None}
 _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
 _STRIPPED_CHARACTERS = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
@@ -257,27 +265,9 @@ def _attaching() -> tuple[Bools, Bools]:
 
 
 @functools.cache
-def _compact_pattern() -> re.Pattern[str]:
-    """Return the pattern of a character that ``compact`` keeps, as a group, followed by its points."""
-    points = ut.character_class(ut.in_ranges(ut.POINT_RANGES, ut.N_CHARACTERS))
-    return re.compile(f"([{ut.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
-
-
-@functools.cache
 def _whitespace_tables() -> ut.UnicodeTables:
     kinds = np.full(ut.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
-    return ut.plain_tables(kinds)
-
-
-@functools.cache
-def _compact_tables() -> ut.UnicodeTables:
-    """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
-    properties = ut.properties()
-    kinds = np.full(ut.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
-    kept = properties.alnum | properties.mark
-    kept[ut.PICTOGRAPHS[0] :] |= properties.symbol[ut.PICTOGRAPHS[0] :]
-    kinds[: ut.N_CHARACTERS][kept & ~properties.ignorable] = ut.WORD
     return ut.plain_tables(kinds)
 
 
@@ -288,7 +278,7 @@ NORMALIZERS: Mapping[str, Normalizer] = MappingProxyType(
         "whitespace": Normalizer(
             lambda text: _matches(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
         ),
-        "compact": Normalizer(_compact_tokens, _normalize_compact, _compact_tables),
+        "compact": Normalizer(_compact_tokens, _normalize_compact, ut.word_tables),
         "strip": Normalizer(_strip_tokens, _normalize_strip, None),
         "raw": Normalizer(lambda text: [Token(text, 0, len(text))] if text else [], str, None),
     }
