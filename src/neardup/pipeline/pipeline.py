@@ -333,6 +333,14 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
+
+
 def _check_memory(memory: int | None) -> int | None:
     if memory is not None and memory < _MIN_MEMORY:
         sensible = option("--memory 500MB", "memory=500_000_000")
