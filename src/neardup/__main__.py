@@ -16,8 +16,11 @@ from types import FrameType, ModuleType
 
 def main() -> None:
     """Run the command line."""
-    # SIGTERM unwinds the stack like Ctrl-C, so that no temporary file stays behind.
-    signal.signal(signal.SIGTERM, _exit_on_signal)
+    # SIGTERM and SIGHUP unwind the stack like Ctrl-C, so that no temporary file stays behind.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # A process that was started with nohup ignores SIGHUP.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _exit_on_signal)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may have characters that the encoding of the terminal lacks.
@@ -30,6 +33,8 @@ def main() -> None:
 
         # The allocator of Arrow reads it when it is loaded.
         os.environ.setdefault("MIMALLOC_PURGE_DELAY", _purge_delay(sys.argv))
+        if signal.getsignal(signal.SIGINT) == _leave_at_once:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         app(prog_name="neardup")
     except KeyboardInterrupt:
         sys.stderr.write("neardup: interrupted; nothing was written\n")
@@ -85,6 +90,18 @@ class _HiddenPackages(MetaPathFinder):
         if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)
         return None
+
+
+def _leave_at_once(number: int, frame: FrameType | None) -> None:
+    """End the process while its modules are imported, where an exception could end up anywhere."""
+    os.write(2, b"neardup: interrupted; nothing was written\n")
+    os._exit(130)
+
+
+if os.path.basename(sys.argv[0]) in ("neardup", "__main__.py"):
+    # An interrupt that is ignored stays so.
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave_at_once)
 
 
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:

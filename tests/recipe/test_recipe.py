@@ -31,7 +31,7 @@ from neardup.text.stop_words import ANTECEDENTS
         ("threshold = 1.2", ("threshold 1.2 is outside", "(0, 1]")),
         ("threshold = nan", ("threshold nan", "not a number")),
         ('threshold = "0.7"', ("threshold '0.7'", "not a number")),
-        ('content = "page"', ("content 'page'", "not known", "html, tags")),
+        ('content = "page"', ("content 'page'", "not known", "html, html-fast, tags")),
         ("jaccard_floor = 2.0", ("jaccard_floor 2.0 is outside", "[0, 1]", "give")),
         ("recall = 1.0", ("recall 1.0 is outside", "(0, 1)", "search 'exact'")),
         ("recall = nan", ("recall nan is outside", "(0, 1)")),

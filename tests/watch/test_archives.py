@@ -9,7 +9,7 @@ from samples import read_file
 from sentences import says
 from web_pages import needs_html, page, paragraphs
 
-from neardup.text.html import main_text
+from neardup.text.contents import article_of
 
 MAIL = (
     b"From: Ann <a@a.org>\nMessage-ID: <1@a.org>\nDate: Mon, 06 May 2024 10:00:00 +0200\n"
@@ -58,7 +58,7 @@ def test_the_pages_of_a_crawl_are_items() -> None:
             ("http://a.org/", "http://a.org/", TIME)
         ] * 2
         assert items[1].text == "Plain words"
-        assert items[0].text == main_text(markup)
+        assert items[0].text == article_of(markup).text
         assert says(found.notes[0].text, "image/png: 1")
 
 

@@ -196,7 +196,8 @@ class DiskIndex:
             if without_known and batch.ids is not None:
                 keys.add(batch.ids, batch.rows, batch.texts)
 
-        places = self.candidates(pieces(corpus, "look up", progress, add_keys), threads)
+        texts = pieces(corpus, "look up", progress, add_keys, content=self.recipe.content)
+        places = self.candidates(texts, threads)
         known = self._known_places(keys, strict=strict_ids) if without_known else places[:0]
         if all_documents:
             places = np.concatenate([first + documents for first, documents in self._present()])

@@ -142,6 +142,9 @@ class VerdictAnswer(BaseModel):
     counts: Annotated[
         list[int] | None, Field(description="With evidence: the counts o, a and b that give the similarity.")
     ] = None
+    version_of: Annotated[
+        str | None, Field(description="The id that it was given, if that id belongs to another text.")
+    ] = None
     score: Annotated[float | None, Field(description="With evidence: the score of a classifier.")] = None
     evidence: Annotated[str, Field(description="With evidence: the measures that decided, in words.")] = ""
     measures: list[ContributionAnswer] = []
@@ -246,6 +249,10 @@ class IndexAnswer(BaseModel):
     documents: int
     originals: int
     duplicates: int
+    late: int
+    ahead: int
+    future: int
+    undecidable: int
     held: int
 
 
