@@ -12,7 +12,13 @@ from fuzzing import SUBJECTS, WRONG, fuzz
 
 LONG = os.environ.get("NEARDUP_LONG") == "1"
 #: 100,000 inputs; those of some kinds take a second, and the others about a hundredth.
-COUNTS = dict.fromkeys(SUBJECTS, 4_500) | {"index": 2_000, "labels": 2_000, "flow": 2_000, "bodies": 2_000}
+COUNTS = dict.fromkeys(SUBJECTS, 4_700) | {
+    "index": 2_000,
+    "labels": 2_000,
+    "flow": 2_000,
+    "bodies": 2_000,
+    "commands": 2_000,
+}
 
 
 @pytest.mark.parametrize("kinds", [[kind] for kind in SUBJECTS] if LONG else [list(SUBJECTS)], ids=",".join)
@@ -50,7 +56,7 @@ def test_the_long_run_tries_a_hundred_thousand() -> None:
 
 def test_what_is_wrong_on_purpose_is_found_and_named() -> None:
     """Also by a process that dies, after which the next input is tried."""
-    found = fuzz(list(WRONG), 1, limit=3)
+    found = fuzz(list(WRONG), 1, limit=30)
     assert [fault.kind for fault in found] == list(WRONG)
     signs = ["IndexError: pop from empty list", "ended by -6", "it hangs", "bytes of memory", "1 of 2 records"]
     for fault, sign in zip(found, signs, strict=True):
