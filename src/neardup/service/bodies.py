@@ -106,7 +106,7 @@ class IndexBody(_Body):
     classifier: Annotated[
         str | None, Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers.")
     ] = None
-    window: Annotated[str, Field(description="24h, 7d, '8000 documents', or endless.")] = "24h"
+    window: Annotated[str, Field(description="24h, 7d, '8000 documents', or endless.")] = "endless"
     window_by: Literal["time", "hour"] = "time"
     against: Literal["originals", "everything"] = "originals"
 
