@@ -32,10 +32,10 @@ Any other name makes the time unreadable: ``IST`` is Indian, Irish and Israeli. 
 must be guessed, as in ``03/04/2019``.
 
 Values that stand for no date are not times: years up to 1 and from 3000 on, and 1970-01-01T00:00:00, in UTC or in the
-zone that is given, however it is written: 1970 is not a time either. Numbers of 4, 8, 14 or 17 digits that are not a
-date, such as 20190332, are not times: a mistyped date must not become a time in 1970. So a clock that counts seconds
-from 0 has gaps: pass datetimes instead. ``2019.0`` is 2019, because pandas writes whole numbers that way if some are
-missing. For negative numbers the absolute value selects the form.
+zone that is given, however it is written, as the year 1970 alone. Numbers of 4, 8, 14 or 17 digits that are not a date,
+such as 20190332, are not times: a mistyped date must not become a time in 1970. So a clock that counts seconds from 0
+has gaps: pass datetimes instead. ``2019.0`` is 2019, because pandas writes whole numbers that way if some are missing.
+For negative numbers the absolute value selects the form.
 
 Digits below a microsecond are dropped; only fractions of Unix times are rounded, as floats must be. Infinities,
 booleans, and texts that are not ASCII or longer than 128 characters are not times.

@@ -145,3 +145,49 @@ def test_sentences_state_what_would_reverse_the_verdict(
 ) -> None:
     for message, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
         assert says(message, *words)
+
+
+def alternating(count: int, end: str) -> str:
+    """Equal runs of equal words, between words that no other text has."""
+    return " ".join(f"a a a a a {end}{number}" for number in range(count))
+
+
+def test_two_texts_with_a_million_common_places_get_a_bounded_answer() -> None:
+    why = explain(alternating(1200, "y"), alternating(1200, "z"), Recipe(features="words:5"))
+    found = why.as_dict()
+    assert len(found["passages"]) == 100
+    assert sum(len(passage["right"]) for passage in found["passages"]) == 100
+    assert {passage["places"] for passage in found["passages"]} == {1200}
+    for spans in (found["segments"], found["changes"]):
+        assert len(spans["left"]) == len(spans["right"]) == 100
+    assert why.totals[:1] == (1200,)
+    assert found["notes"] == [
+        "of 1,200 passages, the 100 longest are listed",
+        "of 2,400 stretches of the left text, the 100 longest are listed",
+        "of 2,400 stretches of the right text, the 100 longest are listed",
+        "of 1,200 changes of the left text, the 100 longest are listed",
+        "of 1,200 changes of the right text, the 100 longest are listed",
+        "of 120,000 places of these passages of the right text, 100 are listed",
+    ]
+    assert len(json.dumps(found)) < 100_000
+
+
+def test_of_many_passages_the_longest_are_listed_first() -> None:
+    runs = [" ".join(f"w{number}" for number in range(length)) for length in range(3, 120)]
+    left, right = (" ".join(f"{run} {sign}{at}" for at, run in enumerate(runs)) for sign in "yz")
+    why = explain(left, right, Recipe(features="words:3"))
+    assert [passage.tokens for passage in why.passages] == list(range(119, 19, -1))
+    assert why.totals.passages == len(runs)
+    assert "of 117 passages, the 100 longest are listed" in why.notes
+
+
+def test_a_pair_of_which_all_is_listed_has_no_notes() -> None:
+    assert explain("a b c d e", "a b c d f", Recipe(features="words:2")).notes == ()
+
+
+def test_passages_of_long_texts_are_looked_for_at_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.pipeline.passages.SEARCHED_GRAMS", 50)
+    text = " ".join(f"w{number}" for number in range(200))
+    why = explain(text, text + " end", Recipe(features="words:2"))
+    assert [passage.tokens for passage in why.passages] == [51]
+    assert why.notes == ("passages are looked for among the first 100,000 features of each text",)

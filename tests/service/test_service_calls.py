@@ -18,6 +18,7 @@ from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd
+from neardup.service.guard import Limits
 from neardup.service.indexes import IndexOptions
 from neardup.service.worker import Worker
 
@@ -203,6 +204,55 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
     problem(client.delete("/v1/indexes/main"), 409, "belongs to the service")
 
 
+def test_an_index_may_be_deleted_while_others_read_it(client: httpx.Client) -> None:
+    def ask(worker: int) -> set[tuple[str, int]]:
+        path, found = "/v1/indexes/short", set[tuple[str, int]]()
+        batch = {"documents": [document("a"), document("b", OTHER)]}
+        for step in range(12):
+            replies = {
+                "made": client.put(path, json={}),
+                "listed": client.get("/info"),
+                "entered": client.post(f"{path}/documents", json=batch),
+                "read": client.get(f"{path}/documents/a"),
+                "stopped": client.get(f"{path}/stopped"),
+            }
+            if (worker + step) % 2:
+                replies["deleted"] = client.delete(path)
+            found |= {(name, reply.status_code) for name, reply in replies.items()}
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        found = set.union(*pool.map(ask, range(6)))
+    assert {status for name, status in found if name == "made"} <= {200, 201, 404}
+    assert {status for _, status in found} <= {200, 201, 204, 404}
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_service_has_as_many_indexes_as_its_limit(tmp_path: Path) -> None:
+    with served(tmp_path, limits=Limits(max_indexes=2)) as client:
+        assert client.put("/v1/indexes/one", json={}).status_code == 201
+        problem(client.put("/v1/indexes/two", json={}), 409, "has 2 indexes and may have 2; delete one")
+        assert client.put("/v1/indexes/one", json={}).status_code == 200
+        assert client.get("/info").json()["limits"]["max_indexes"] == 2
+        assert client.delete("/v1/indexes/one").status_code == 204
+        assert client.put("/v1/indexes/two", json={}).status_code == 201
+
+
+def test_a_window_is_read_back_as_it_was_given(tmp_path: Path) -> None:
+    lengths = {"a": "1000001s", "b": "1.000001s", "c": "8000001 documents", "d": "90m", "e": "endless"}
+    with served(tmp_path) as client:
+        for name, length in lengths.items():
+            assert client.put(f"/v1/indexes/{name}", json={"window": length}).json()["window"] == length
+        problem(client.put("/v1/indexes/a", json={"window": "1000002s"}), 409, "with window '1000001s'")
+        for length in ("99999999999999999999 documents", f"{'9' * 5000}h", "0.0000001s", "1e6s", "0 documents"):
+            problem(client.put("/v1/indexes/other", json={"window": length}), 422, "window ")
+    with served(tmp_path) as client:
+        found = {one["name"]: one["window"] for one in client.get("/info").json()["indexes"] if one["name"] != "main"}
+        assert found == lengths
+        reply = client.post("/v1/indexes/c/documents", json={"documents": [document("a")]})
+        assert reply.status_code == 201
+
+
 @pytest.mark.parametrize(
     ("name", "body", "sentence"),
     [
@@ -319,3 +369,96 @@ def test_metrics_count_verdicts_and_requests(tmp_path: Path) -> None:
         "neardup_waiting ",
     ):
         assert sample in found
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A service whose answers have at most 20 kB, with 30 copies of a text under long ids."""
+    with served(tmp_path_factory.mktemp("narrow"), limits=Limits(max_answer=20_000)) as client:
+        enter(client, *(document(f"{at}{'😀' * 100}") for at in range(30)))
+        yield client
+
+
+def test_pairs_that_are_too_large_an_answer_are_refused(narrow: httpx.Client) -> None:
+    documents = [document(f"{at}{'😀' * 1000}") for at in range(20)]
+    sentence = "The answer, with 190 pairs, is larger than 20,000 bytes; send fewer documents, or shorter ids"
+    problem(narrow.post("/v1/pairs", json={"documents": documents}), 413, sentence)
+    assert len(narrow.post("/v1/pairs", json={"documents": [document("a"), document("b")]}).json()["pairs"]) == 1
+
+
+def test_stopped_documents_come_in_pages_that_fit(narrow: httpx.Client) -> None:
+    found: list[str] = []
+    cursor, pages = None, 0
+    while pages == 0 or cursor is not None:
+        answer = narrow.get(f"{MAIN}/stopped", params={"limit": 1000} | ({"cursor": cursor} if cursor else {}))
+        assert len(answer.content) <= 20_000
+        cursor, pages = answer.json()["cursor"], pages + 1
+        found += [one["id"] for one in answer.json()["stopped"]]
+    assert pages > 2
+    assert found == [f"{at}{'😀' * 100}" for at in range(1, 30)]
+
+
+def test_a_query_returns_the_most_similar_that_fit(narrow: httpx.Client) -> None:
+    narrow.put("/v1/indexes/all", json={"against": "everything"})
+    documents = [document(f"{at}{'😀' * 100}") for at in range(30)]
+    narrow.post("/v1/indexes/all/documents", json={"documents": documents})
+    answer = narrow.post("/v1/indexes/all/query", json={"text": FOX, "k": 30})
+    assert len(answer.content) <= 20_000
+    assert answer.json()["truncated"] is True
+    assert 10 < len(answer.json()["similar"]) < 30
+    assert narrow.post("/v1/indexes/all/query", json={"text": FOX, "k": 2}).json()["truncated"] is False
+
+
+def test_a_text_and_an_explanation_that_are_too_large_are_refused(narrow: httpx.Client) -> None:
+    long_text = "word " * 5000
+    enter(narrow, document("long", long_text))
+    problem(narrow.get(f"{DOCUMENTS}/long"), 413, "The answer is larger than 20,000 bytes; read the store itself")
+    sides = {"left": {"text": long_text}, "right": {"text": long_text}}
+    problem(narrow.post("/v1/explain", json=sides), 413, "larger than 20,000 bytes; send shorter texts")
+
+
+def test_an_explanation_of_hostile_texts_is_bounded(client: httpx.Client) -> None:
+    left, right = (" ".join(f"a a a a a {end}{at}" for at in range(1500)) for end in "yz")
+    answer = client.post("/v1/explain", json={"left": {"text": left}, "right": {"text": right}})
+    assert answer.status_code == 200
+    assert len(answer.content) < 100_000
+    assert "of 1,500 passages, the 100 longest are listed" in answer.json()["notes"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("/v1/pairs", {"index": "q" * 10_000, "documents": []}, "index is longer than 255 characters"),
+        ("/v1/indexes/x", {"recipe": "q" * 10_000}, "recipe is longer than 255 characters"),
+        ("/v1/indexes/x", {"choices": {"features": "q" * 9_000}}, "are not known; write them like words:4"),
+        ("/v1/indexes/x", {"choices": {"q" * 10_000: 1}}, ""),
+        ("/v1/indexes/main/documents", {"documents": [document("q" * 1025)]}, "longer than 1,024 characters"),
+    ],
+)
+def test_a_refusal_does_not_repeat_a_long_value(
+    client: httpx.Client, path: str, body: dict[str, Any], sentence: str
+) -> None:
+    answer = client.request("PUT" if path.endswith("/x") else "POST", path, json=body)
+    problem(answer, 422, sentence)
+    assert len(answer.content) < 3_000
+
+
+@pytest.mark.parametrize(("k", "status"), [(3, 200), (3.0, 200), (110.0, 200), (3.5, 422), (True, 422), ("3", 422)])
+def test_a_number_without_fraction_is_whole(client: httpx.Client, k: Any, status: int) -> None:
+    assert client.post(f"{MAIN}/query", json={"text": FOX, "k": k}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", MAIN, "DELETE, GET, PUT"),
+        ("POST", f"{DOCUMENTS}/a", "DELETE, GET, PUT"),
+        ("PATCH", f"{DOCUMENTS}/a/release", "DELETE, GET, POST, PUT"),
+        ("DELETE", "/healthz", "GET"),
+        ("PUT", "/v1/pairs", "POST"),
+    ],
+)
+def test_a_refused_method_gets_all_that_are_allowed(client: httpx.Client, method: str, path: str, allowed: str) -> None:
+    answer = client.request(method, path, json={})
+    problem(answer, 405)
+    assert answer.headers["allow"] == allowed

@@ -170,5 +170,5 @@ def test_the_page_releases_documents_of_any_id(tmp_path: Path) -> None:
             page.on("dialog", lambda dialog: dialog.accept())
             for left in reversed(range(len(names))):
                 page.locator("#stops [data-release]").first.click()
-                until(lambda left=left: page.locator("#stops li").count() == left)  # type: ignore[misc]
+                until(lambda left=left: page.locator("#stops li").count() == left)
         assert client.get("/v1/indexes/main").json()["duplicates"] == 0

@@ -68,7 +68,10 @@ def test_all_positions_of_the_longest_run_are_found(items: str, wanted: str) -> 
         runs = [wanted[begin:end] for end in range(len(wanted), begin, -1)]
         longest = next((run for run in runs if run in items), "")
         starts = [i for i in range(len(items)) if longest and items.startswith(longest, i)]
-        assert automaton.longest_run(wanted, begin) == (len(longest), tuple(starts))
+        run = automaton.longest_run(wanted, begin)
+        assert (run.length, run.count) == (len(longest), len(starts))
+        if starts:
+            assert (run.start, automaton.starts(run)) == (starts[0], starts)
 
 
 @given(st.text("abcd", max_size=30), st.text("abcd", max_size=30))

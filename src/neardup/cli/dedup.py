@@ -58,6 +58,8 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
         columns: bool = False,
         pairs_per_document: float | None = None,
         margin: float | None = None,
+        without_known: bool = False,
+        strict_ids: bool = False,
         **memory_options: Any,
     ) -> Iterator[tuple[Result, Progress | None]]:
         """Give the result of a recipe on a corpus, from Spark if there is such an engine, and the progress bar.
@@ -69,6 +71,8 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
         if engine is not None:
             from neardup.spark.engine import run_on_spark
 
+            if without_known and index is not None:
+                index.check_none_known(corpus)
             with (
                 screen.reading_progress(corpus, recipe, kernels=None, columns=columns) as progress,
                 run_on_spark(
@@ -91,7 +95,14 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
             if index is not None:
                 # Pairs beyond the threshold may be of any document.
                 everything = margin is not None
-                index.set_as_reference(corpus, all_documents=everything, threads=self.threads, progress=progress)
+                index.set_as_reference(
+                    corpus,
+                    all_documents=everything,
+                    without_known=without_known,
+                    strict_ids=strict_ids,
+                    threads=self.threads,
+                    progress=progress,
+                )
             result = run(
                 corpus,
                 recipe,
@@ -134,6 +145,10 @@ def dedup(
     against: Against = None,
     add: Annotated[
         bool, switch("--add", "Add the kept documents to the index of --against, in one step.", MORE)
+    ] = False,
+    strict_ids: Annotated[
+        bool,
+        switch("--strict-ids", "Refuse documents that --add has added before; by default they are kept again.", MORE),
     ] = False,
     annotate: Annotated[
         bool, switch("--annotate", "Write all documents to -o, with columns that give the verdict.", MORE)
@@ -182,6 +197,8 @@ def dedup(
     _check_outputs(output, dry_run=dry_run, as_json=as_json)
     if not annotate:
         refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
+    if not add:
+        refuse_ignored(("strict_ids",), "is for --add: give that, too, or leave it out")
     if within is not None:
         refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
     has_report = report_options.report is not None
@@ -233,10 +250,12 @@ def dedup(
                 margin=margin,
                 within=within,
                 prefer=preferred,
+                without_known=add,
+                strict_ids=strict_ids,
             )
         )
         if writer is not None:
-            writer.add(corpus, keep=result.kept_rows, threads=options.threads, progress=progress)
+            writer.add(corpus, keep=result.kept_rows, strict_ids=strict_ids, threads=options.threads, progress=progress)
         with screen.written_files() as written:
             if not dry_run:
                 prefix = annotate_prefix if annotate else None
@@ -322,6 +341,10 @@ def _write(
         written.append(summary)
 
 
+def _describe_reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason}: {number:,}" for reason, number in sorted(counts.items()))
+
+
 def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
     if not count:
         return ""
@@ -343,7 +366,8 @@ def _describe_reference(reference: dict[str, Any] | None) -> str:
         return ""
     if not reference["documents"]:
         return "it has no documents, so nothing was compared with it"
-    return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches"
+    known = f"; {reference['known']:,} more were known and are kept again" if reference.get("known") else ""
+    return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches{known}"
 
 
 def _print_summary(
@@ -361,7 +385,8 @@ def _print_summary(
         "families": families if summary["families"] else "none",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else partial_pairs),
         "saved": f"{format_size(summary['bytes_saved'])} of {format_size(summary['text_bytes'])} of text",
-        "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
+        "rejected": _describe_reasons(summary["rejected"]),
+        "failed pages": _describe_reasons(summary.get("failed_pages", {})),
         "little text": _describe_undecidable(summary["undecidable"], values),
         "search": screen.describe_lsh(summary["search"]),
         "classifier": _describe_classifier(summary),
@@ -440,10 +465,8 @@ def pairs(
     from neardup.documents import open_writer
 
     with options.open(inputs, against=against if index is None else None) as corpus:
-        with options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier) as (
-            result,
-            _,
-        ):
+        run = options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier)
+        with run as (result, _):
             if file is not None:
                 with open_writer(file, result.pairs.schema(), force) as writer:
                     for table in result.pairs.chunks():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
@@ -59,9 +58,9 @@ def explain(
             screen.announce_compilation(None)
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
-        screen.print_columns(corpus)
 
     explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
+    screen.print_columns(corpus)
     if as_json:
         screen.print_json({"left": left, "right": right} | explanation.as_dict())
     else:
@@ -168,24 +167,21 @@ def _marked_text(text: str, segments: Sequence[Segment], changes: Sequence[Span]
     """Return a text with shared passages coloured, and changed words coloured or within «»."""
     from rich.text import Text
 
-    marked, ends = Text(), [change.end for change in changes]
-    for segment in segments:
-        if segment.shared:
-            marked.append(screen.printable(text[segment.start : segment.end]), "green" if colours else "")
+    spans = [(segment.start, segment.end, True) for segment in segments if segment.shared]
+    spans += [(change.start, change.end, False) for change in changes]
+    marked, done = Text(), 0
+    for start, end, shared in sorted(spans):
+        begin = max(start, done)
+        if end <= begin:
             continue
-        done = segment.start
-        # A text may have a hundred thousand changes: this visits only those of the segment.
-        for place in range(bisect_right(ends, segment.start), len(changes)):
-            change = changes[place]
-            if change.start >= segment.end:
-                break
-            begin, end = max(change.start, done), min(change.end, segment.end)
-            marked.append(screen.printable(text[done:begin]))
-            words = screen.printable(text[begin:end])
+        marked.append(screen.printable(text[done:begin]))
+        words = screen.printable(text[begin:end])
+        if shared:
+            marked.append(words, "green" if colours else "")
+        else:
             marked.append(words if colours else f"«{words}»", "bold red" if colours else "")
-            done = end
-        marked.append(screen.printable(text[done : segment.end]))
-    return marked
+        done = end
+    return marked.append(screen.printable(text[done:]))
 
 
 def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
@@ -199,7 +195,7 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
         yield "marks", legend if colours else f"{token}s that differ are within «»"
     if explanation.passages:
         longest = max(passage.tokens for passage in explanation.passages)
-        yield "passages", f"{len(explanation.passages):,} shared, the longest of {format_count(longest, token)}"
+        yield "passages", f"{explanation.totals.passages:,} shared, the longest of {format_count(longest, token)}"
     else:
         yield "passages", "none shared"
     if recipe.ignore:
@@ -212,6 +208,8 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
     yield "measures", ", ".join(_format_measure(name, value) for name, value in explanation.measures.items())
     for place, sentence in enumerate(explanation.sentences):
         yield "" if place else "flips", sentence
+    for place, note in enumerate(explanation.notes):
+        yield "" if place else "not all", note
     if explanation.learned is not None:
         classifier = explanation.learned.classifier
         yield "classifier", screen.describe_cut(classifier.fingerprint, *classifier.working_point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli import screen
-from neardup.cli.command import argument, command_group, option, output_option, subcommand
+from neardup.cli.command import MORE, argument, command_group, option, output_option, subcommand, switch
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
 from neardup.pages.numbers import format_count, format_size
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
 index_group = command_group()
+StrictIds = Annotated[
+    bool,
+    switch("--strict-ids", "Refuse ids that the index has; by default the same id and text is skipped.", MORE),
+]
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
@@ -27,6 +31,7 @@ def build(
     read_options: ReadOptions,
     output: Annotated[str, output_option("The folder of the new index.", "INDEX")],
     threads: Threads = None,
+    strict_ids: StrictIds = False,
     as_json: Json = False,
 ) -> None:
     """Build an index of documents.
@@ -46,15 +51,23 @@ def build(
         read_options.open(inputs) as corpus,
         screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
     ):
-        built_index = build_index(corpus, output, recipe, threads=threads, progress=progress)
-    _print_index(built_index, as_json=as_json, corpus=corpus)
+        built_index = build_index(corpus, output, recipe, strict_ids=strict_ids, threads=threads, progress=progress)
+    _print_index(built_index, as_json=as_json, corpus=corpus, known=built_index.known_count)
 
 
 @subcommand(index_group)
 def add(
-    index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
+    index: Folder,
+    inputs: Inputs,
+    read_options: ReadOptions,
+    threads: Threads = None,
+    strict_ids: StrictIds = False,
+    as_json: Json = False,
 ) -> None:
-    """Add documents, even if they match others in the index."""
+    """Add documents, even if they match others in the index.
+
+    A document that the index has already, with this id and this text, is skipped.
+    """
     screen.check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import DiskIndex
@@ -65,9 +78,9 @@ def add(
         read_options.open(inputs) as corpus,
         screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
     ):
-        writer.add(corpus, threads=threads, progress=progress)
+        known = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
         writer.commit()
-    _print_index(DiskIndex(index), as_json=as_json, corpus=corpus)
+    _print_index(DiskIndex(index), as_json=as_json, corpus=corpus, known=known)
 
 
 @subcommand(index_group)
@@ -127,8 +140,8 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-def _print_index(index: DiskIndex, *, as_json: bool, corpus: Corpus | None = None) -> None:
-    info: dict[str, Any] = index.info | ({} if corpus is None else {"columns": corpus.columns_used})
+def _print_index(index: DiskIndex, *, as_json: bool, corpus: Corpus | None = None, known: int = 0) -> None:
+    info: dict[str, Any] = index.info | ({} if corpus is None else {"columns": corpus.columns_used, "known": known})
     if as_json:
         screen.print_json(info)
         return
@@ -138,6 +151,7 @@ def _print_index(index: DiskIndex, *, as_json: bool, corpus: Corpus | None = Non
         {
             "size": f"{format_size(info['bytes'])}{share}",
             "segments": f"{info['segments']:,}",
+            "known": f"{format_count(known, 'document')}, skipped: the index has them already" if known else "",
             "removed": f"{info['removed']:,}, which compact frees" if info["removed"] else "",
             "columns": "" if corpus is None else screen.describe_columns(corpus),
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",

@@ -294,10 +294,18 @@ class ReadOptions:
     """How documents are read."""
 
     text_column: Annotated[
-        str | None, option("NAME,...", "Column of the texts, or several. Detected automatically.", READING)
+        str | None,
+        option(
+            "NAME,...",
+            "Column of the texts, several, or a path such as messages[].content. By default the one with a usual name.",
+            READING,
+        ),
     ] = None
     id_column: Annotated[
-        str | None, option("NAME", "Column of the ids. Detected automatically, else row numbers.", READING)
+        str | None,
+        option(
+            "NAME", "Column of the ids, or a path. By default the one with a usual name, else row numbers.", READING
+        ),
     ] = None
     max_document: Annotated[
         int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)
@@ -315,9 +323,13 @@ class ReadOptions:
             READING,
         ),
     ] = "column"
-    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READING)] = (
-        False
-    )
+    quoting: Annotated[
+        Literal["standard", "none"],
+        option("standard|none", "How to read quotes in CSV and TSV; none: as characters.", READING),
+    ] = "standard"
+    allow_torn: Annotated[
+        bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is torn or has no usable record.", READING)
+    ] = False
 
     def open(
         self,
@@ -342,6 +354,7 @@ class ReadOptions:
             max_document=self.max_document,
             ids=self.ids,
             allow_torn=self.allow_torn,
+            quoting=self.quoting,
         )
         if against:
             try:

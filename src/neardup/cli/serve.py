@@ -58,6 +58,10 @@ def serve(
     max_waiting: Annotated[
         int, option("NUMBER", "Maximum number of simultaneous requests; more are rejected.", _LIMITS, min=1)
     ] = 200,
+    max_answer: Annotated[
+        int, option("SIZE", "Largest answer.", _LIMITS, parser=parse_size, show_default="64MB")
+    ] = 64_000_000,
+    max_indexes: Annotated[int, option("NUMBER", "Maximum number of indexes, with main.", _LIMITS, min=1)] = 100,
     sample: StatisticsSample = None,
 ) -> None:
     """Answer over HTTP whether a document repeats an earlier one.
@@ -99,7 +103,7 @@ def serve(
         port=port,
         hosts=allow_host or (),
         tokens=tokens,
-        limits=Limits(max_body, max_batch, max_waiting),
+        limits=Limits(max_body, max_batch, max_waiting, max_answer, max_indexes),
         classifiers=classifiers,
     )
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:

@@ -299,7 +299,9 @@ def choose_columns(
     for name in names:
         require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
     if key is None:
-        key = _usual(sources, ID_NAMES, is_id_type, names)
+        # A format may say which of its columns holds the ids.
+        declared = [source.id_column for source in sources if hasattr(source, "id_column")]
+        key = _usual(sources, (*dict.fromkeys(declared), *ID_NAMES), is_id_type, names)
         key = None if key is not None and any(source.has_fractions(key, names[0]) for source in sources) else key
     elif key:
         require_column(sources, key, option("--id-column"), is_id_type, "ids must be text or numbers")
@@ -308,7 +310,7 @@ def choose_columns(
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
         require_column(sources, order, named_by, is_single, "it cannot be sorted")
-        order_use = "clusters" if named_by == "clusters" else "time" if "time" in named_by else "order"
+        order_use = "clusters" if "clusters" in named_by else "time" if "time" in named_by else "order"
     order = str(order) if order else None
     more = tuple(names[1:])
     return ReadOptions(names[0], key or None, order, max_document, more_texts=more, order_use=order_use)

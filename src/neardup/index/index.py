@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import Corpus, corpus_of
-from neardup.errors import OutputError, RecipeError, StoreError, check_count, quoted
+from neardup.documents import Batch, Corpus, corpus_of
+from neardup.errors import OutputError, RecipeError, StoreError, check_count, option, quoted
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import placed_output
-from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
-from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, segment_path
+from neardup.index.known import DocumentKeys, find_known
+from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
+from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import overlaps_with_one
@@ -83,6 +84,8 @@ class DiskIndex:
                 if manifest is not None or attempt + 1 == _MAX_TRIES or read_manifest(self.path) == self.manifest:
                     raise
         self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
+        #: How many documents of the addition that made this object were known already.
+        self.known_count = 0
         self._extractor = Extractor(self.recipe)
 
     def __len__(self) -> int:
@@ -155,14 +158,6 @@ class DiskIndex:
                 begin, end = np.searchsorted(places, [first, first + len(segment)])
                 yield segment, places[begin:end] - first
 
-    def _first_document(self) -> Integers:
-        """Return the place of the first document; empty for an empty index."""
-        for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
-            documents = segment.present_documents()
-            if len(documents):
-                return np.array([first + documents[0]], np.int64)
-        return np.empty(0, np.int64)
-
     def corpus(self, places: Integers | None = None) -> Corpus:
         """Return documents as a corpus, which counts the other documents as omitted. Arguments as in ``documents``.
 
@@ -180,22 +175,73 @@ class DiskIndex:
         corpus: Corpus,
         *,
         all_documents: bool = False,
+        without_known: bool = False,
+        strict_ids: bool = False,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Make the index the reference of a corpus, restricted to documents that may match one of the corpus.
 
         The corpus is read once. ``all_documents``: whether to take all, for searches below the threshold, by which
-        candidates are found. ``progress`` is called with ("look up", bytes done, total bytes).
+        candidates are found. ``without_known``: whether to leave out documents that the corpus has under the same id
+        with the same text, so that a shard that was added before gives the result that it gave then; ``strict_ids``
+        refuses them. ``progress`` is called with ("look up", bytes done, total bytes).
         """
-        if all_documents:
+        if all_documents and not without_known:
             corpus.set_reference(self.corpus())
             return
-        places = self.candidates(pieces(corpus, "look up", progress), threads)
+        keys = DocumentKeys()
+
+        def add_keys(batch: Batch) -> None:
+            if without_known and batch.ids is not None:
+                keys.add(batch.ids, batch.rows, batch.texts)
+
+        texts = pieces(corpus, "look up", progress, add_keys, content=self.recipe.content)
+        places = self.candidates(texts, threads)
+        known = self._known_places(keys, strict=strict_ids) if without_known else places[:0]
+        if all_documents:
+            places = np.concatenate([first + documents for first, documents in self._present()])
+        if len(known):
+            places = np.setdiff1d(places, known, assume_unique=True)
         if not len(places):
             # A document that does not match does no harm, and gives the id column its type.
-            places = self._first_document()
-        corpus.set_reference(self.corpus(places))
+            places = self._first_document(known)
+        reference = self.corpus(places)
+        if without_known:
+            reference.known_count = len(known)
+            reference.omitted_count -= len(known)
+        corpus.set_reference(reference)
+
+    def _present(self) -> Iterator[tuple[int, Integers]]:
+        """Yield the first place of each segment, and its remaining documents."""
+        for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
+            yield first, segment.present_documents()
+
+    def _first_document(self, known: Integers) -> Integers:
+        """Return the place of the first document that is not known; empty if there is none."""
+        for first, documents in self._present():
+            places = np.setdiff1d(first + documents, known, assume_unique=True)
+            if len(places):
+                return places[:1]
+        return np.empty(0, np.int64)
+
+    def check_none_known(self, corpus: Corpus) -> None:
+        """Check that a corpus has no known documents (``set_as_reference``); ``RecipeError`` if it has."""
+        keys = DocumentKeys()
+        for batch in corpus.scan():
+            if batch.ids is not None:
+                keys.add(batch.ids, batch.rows, batch.texts)
+        if count := len(self._known_places(keys, strict=False)):
+            raise RecipeError(
+                f"{self.path} has {count:,} of these documents already, and on Spark they would match themselves: run "
+                f"without {option('--spark', 'Spark')}, or leave them out"
+            )
+
+    def _known_places(self, keys: DocumentKeys, *, strict: bool) -> Integers:
+        """Return the places of documents that were given with their ids and texts, ascending."""
+        _, documents = find_known(self.path, self._segments, keys, strict=strict)
+        places = [first + part for first, part in zip(self._firsts.tolist(), documents, strict=False)]
+        return np.concatenate([np.empty(0, np.int64), *places])
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
         """Return the documents that a text matches, or its k nearest, the most similar first; ties in index order.
@@ -319,27 +365,32 @@ class DiskIndex:
         with self.candidate_corpus(text, k) as corpus:
             return query_corpus(corpus, self.recipe, text, k=k, **options)
 
-    def add(self, data: Any, **options: Any) -> DiskIndex:
+    def add(self, data: Any, *, strict_ids: bool = False, **options: Any) -> DiskIndex:
         """Add documents, atomically; return the new state of the index.
 
         Parameters
         ----------
         data, **options
             As in ``nd.dedup``: a list, a table, an array or a Corpus; ``text_column``, ``id_column`` and ``threads``.
+        strict_ids : bool
+            Whether to refuse ids that exist already; by default documents whose id exists with the same text are
+            skipped, and ``known_count`` of the result counts them.
 
         Raises
         ------
         InputError
-            If an id exists already, or only one side has ids.
+            If an id exists already with another text, or only one side has ids.
         StoreError, OutputError
             If another process writes to the index, or it is not writable.
         """
         threads = options.pop("threads", None)
         corpus = data if isinstance(data, Corpus) else corpus_of(data, **options)
         with open_writer(self.path) as writer:
-            writer.add(corpus, threads=threads)
+            known_count = writer.add(corpus, strict_ids=strict_ids, threads=threads)
             writer.commit()
-        return DiskIndex(self.path)
+        found = DiskIndex(self.path)
+        found.known_count = known_count
+        return found
 
     def remove(self, ids: Iterable[Any]) -> DiskIndex:
         """Remove the documents with some ids, if present; return the new state of the index."""
@@ -360,10 +411,7 @@ class DiskIndex:
     def check(self) -> None:
         """Read every byte of the index; raise ``StoreError``, which names the first file that has changed."""
         for part in self.manifest.segments:
-            for path, file in part.files.items():
-                absolute = segment_path(self.path, path, part)
-                if digest_of(absolute) != file.digest:
-                    raise damage_error(absolute)
+            check_part(self.path, part)
 
 
 def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:
@@ -383,11 +431,13 @@ def build(
     path: str | PathLike[str],
     recipe: Recipe,
     *,
+    strict_ids: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiskIndex:
     """Build an index of a corpus, which is read once; it appears at its path only when it is complete.
 
+    A document that comes twice, with the same id and the same text, is entered once; ``strict_ids`` refuses it.
     ``threads`` changes the time, never the bytes; ``progress`` is called with ("index", bytes done, total bytes).
     Raises ``RecipeError`` if no index can be built with the recipe, and ``OutputError`` if the path exists already or
     cannot be written.
@@ -398,11 +448,13 @@ def build(
     try:
         with placed_output(folder, folder=True) as output:
             writer = IndexWriter(output.path, Manifest.from_recipe(recipe))
-            writer.add(corpus, threads=threads, progress=progress)
+            known_count = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
             writer.commit()
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
-    return DiskIndex(path)
+    found = DiskIndex(path)
+    found.known_count = known_count
+    return found
 
 
 def check_new_path(path: str | PathLike[str]) -> None:

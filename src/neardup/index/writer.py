@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus
-from neardup.documents.records import Names, repeated_ids
-from neardup.errors import InputError, OutputError, option, quoted
+from neardup.errors import InputError, OutputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
 from neardup.features.store import row_heads
 from neardup.files import placed_output
+from neardup.index.known import DocumentKeys, find_known, repeats_in
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
     IndexPiece,
@@ -53,34 +53,51 @@ class IndexWriter:
         corpus: Corpus,
         *,
         keep: Bools | None = None,
+        strict_ids: bool = False,
         threads: int | None = None,
         progress: Progress | None = None,
-    ) -> None:
-        """Add the documents of a corpus, in its order.
+    ) -> int:
+        """Add the documents of a corpus, in its order, and return how many were known already.
+
+        Known documents, with an id of the index (or of an earlier document) and its text, are skipped; ``strict_ids``
+        refuses them.
 
         ``keep``: the raw rows to add (bool[rows]), of a corpus that was read before and is read again. ``threads``
         changes the time, never the bytes. ``progress`` is called with ("index", bytes done, total bytes).
         """
-        ids: list[pa.Array] = []
-        pieces = self._pieces(corpus, keep, ids, threads, progress)
-        parts = list(self._segments(pieces))
-        names = pa.chunked_array(ids).combine_chunks() if ids else pa.array([], pa.int64())
+        before, keys = self.manifest, DocumentKeys()
+        parts = list(self._segments(self._pieces(corpus, keep, keys, threads, progress)))
+        names = keys.ids
         kind = "rows" if corpus.id_column is None else "string" if pa.types.is_large_string(names.type) else "int64"
-        self._check_ids(corpus, names, kind)
+        self._check_kind(len(names), kind)
+        is_known = np.zeros(len(names), np.bool_)
+        if kind != "rows":
+            is_known = repeats_in(corpus, keys, strict=strict_ids)
+            segments = map(self._segment, self._committed.segments)
+            is_known |= find_known(self.path, segments, keys, strict=strict_ids)[0]
+        if is_known.any():
+            # Rare, so nothing is read twice to find out whether it is so.
+            for part in parts:
+                shutil.rmtree(os.path.join(self.path, part.name))
+            self.manifest, is_new = before, np.zeros(corpus.raw_rows, np.bool_)
+            is_new[keys.rows[~is_known]] = True
+            parts = list(self._segments(self._pieces(corpus, is_new, DocumentKeys(), threads, progress)))
+            if not parts:
+                return len(names)
         kind = self.manifest.ids or (kind if len(names) else "")
-        segments = [*self.manifest.segments, *parts]
         rows = self.manifest.rows + corpus.raw_rows
-        self.manifest = replace(self.manifest, segments=segments, rows=rows, ids=kind)
+        self.manifest = replace(self.manifest, segments=[*self.manifest.segments, *parts], rows=rows, ids=kind)
+        return int(is_known.sum())
 
     def _pieces(
         self,
         corpus: Corpus,
         keep: Bools | None,
-        ids: list[pa.Array],
+        keys: DocumentKeys,
         threads: int | None,
         progress: Progress | None,
     ) -> Iterator[IndexPiece]:
-        """Yield the documents with their features; appends their ids to ``ids``."""
+        """Yield the documents with their features; adds them to ``keys``."""
 
         def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             consumed = 0
@@ -92,18 +109,18 @@ class IndexWriter:
                 if names is None:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
-                for texts in text_pieces(batch):
-                    span, text_ids = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
+                for texts in text_pieces(batch, self.recipe.content):
+                    text_rows, text_ids = rows[begin : begin + len(texts)], names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:
-                        mask = pa.array(keep[rows[span]])
-                        texts, text_ids = texts.filter(mask), text_ids.filter(mask)
+                        chosen = keep[text_rows]
+                        mask = pa.array(chosen)
+                        text_rows, texts, text_ids = text_rows[chosen], texts.filter(mask), text_ids.filter(mask)
                     if len(texts):
+                        keys.add(text_ids, text_rows, texts)
                         yield text_ids, texts
 
-        for piece in map_in_order(self._extract, parts(), thread_count(threads)):
-            ids.append(piece.ids)
-            yield piece
+        yield from map_in_order(self._extract, parts(), thread_count(threads))
 
     def _extract(self, documents: tuple[pa.Array, pa.LargeStringArray]) -> IndexPiece:
         return IndexPiece(*documents, self._extractor(documents[1]))
@@ -140,31 +157,15 @@ class IndexWriter:
         self.manifest = replace(self.manifest, sequence=self.manifest.sequence + 1)
         return f"{what}-{self.manifest.sequence:06d}"
 
-    def _check_ids(self, corpus: Corpus, names: pa.Array, kind: str) -> None:
-        """Check that ids are of the same kind as those of the index, and new."""
-        if not len(names):
-            return
+    def _check_kind(self, count: int, kind: str) -> None:
+        """Check that the ids of new documents are of the same kind as those of the index."""
         old_kind = self.manifest.ids
-        if old_kind and old_kind != kind:
+        if count and old_kind and old_kind != kind:
             nouns = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
             raise InputError(
                 f"the documents of {self.path} have {nouns[old_kind]}, and the new ones {nouns[kind]}: name the column "
                 f"with {option('--id-column')}, or number the rows with {option('--ids rows', 'id_column=' + repr(''))}"
             )
-        if kind == "rows":
-            return
-        repeated = repeated_ids(names)
-        if len(repeated):
-            corpus.check_unique_ids(Names(np.arange(len(names)), names))
-        for part in self._committed.segments:
-            segment = self._segment(part)
-            present_ids = segment.ids().take(pa.array(segment.present_documents()))
-            if pc.any(pc.is_in(present_ids, names)).as_py():
-                same = present_ids.filter(pc.is_in(present_ids, names))
-                raise InputError(
-                    f"{self.path} already has a document with the id {quoted(same[0].as_py())}: remove it first, or "
-                    f"leave the new one out ({len(same):,} such in a segment)"
-                )
 
     def _segment(self, part: SegmentEntry) -> Segment:
         return Segment(self.path, part, self._match_rule)

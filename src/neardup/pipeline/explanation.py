@@ -19,12 +19,21 @@ from neardup.pipeline.counterfactual import (
     reason_line,
     threshold_sentence,
 )
-from neardup.pipeline.passages import Passage, Segment, Span, changed_spans, common_passages, text_segments
+from neardup.pipeline.passages import (
+    SEARCHED_GRAMS,
+    Passage,
+    Segment,
+    Span,
+    changed_spans,
+    common_passages,
+    longest_spans,
+    text_segments,
+)
 from neardup.pipeline.resolved_features import Counts, Gram, pair_counts, resolved_grams, set_overlap, text_grams
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, measure
 from neardup.recipe.second_step import SecondStep
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -114,6 +123,20 @@ def _second_step_result(left: str, right: str, step: SecondStep, encoder: Encode
     return SecondStepResult(step, set_overlap(*grams))
 
 
+class SpanTotals(NamedTuple):
+    """How many passages, stretches and changes two texts have, of which an explanation lists at most 100 each.
+
+    ``all_searched``: whether passages were looked for in the whole of both texts.
+    """
+
+    passages: int
+    all_searched: bool
+    left_segments: int
+    right_segments: int
+    left_changes: int
+    right_changes: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """Why two documents match or not.
@@ -132,12 +155,16 @@ class Explanation:
         The features as tuples of token texts, each with how often it counts: once in a set, as often as it
         occurs in a multiset. With a signature, the features it is made from.
     left_segments, right_segments : tuple of Segment
-        The whole of each text, cut where the cover by shared grams begins and ends.
+        The whole of each text, cut where the cover by shared grams begins and ends; of more than 100 stretches only the
+        longest, the longest first.
     left_changes, right_changes : tuple of Span
         Words outside the shared grams that differ. The other words outside are equal in both texts, but too few in
-        a row to form a gram, or in no gram that counts.
+        a row to form a gram, or in no gram that counts. Of more than 100 changes only the longest, the longest first.
     passages : tuple of Passage
-        Maximal runs of words that both texts contain, from left to right.
+        Maximal runs of words that both texts contain, from left to right; of more than 100 only the longest, the
+        longest first. At most 100 places in the right text are listed, and at least one for each passage.
+    totals : SpanTotals
+        How many passages, stretches and changes there are.
     digests : tuple of str
         For ``checksum`` and ``imatch``, the compared digests as hex digits (of I-Match the first 16); empty for a
         document without one.
@@ -157,6 +184,7 @@ class Explanation:
     left_changes: tuple[Span, ...]
     right_changes: tuple[Span, ...]
     passages: tuple[Passage, ...]
+    totals: SpanTotals
     digests: tuple[str, str]
     second: SecondStepResult | ClassifierResult | None
 
@@ -238,8 +266,35 @@ class Explanation:
         first = reason_line(self.recipe, self.counts, self.features, self.digests)
         return first + (f"; {self.second.reason}" if self.second else "")
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not listed of the passages, stretches and changes, as sentences; empty if all of it is."""
+        totals = self.totals
+        left, right = "of the left text", "of the right text"
+        listed = [
+            ("passages", self.passages, totals.passages),
+            (f"stretches {left}", self.left_segments, totals.left_segments),
+            (f"stretches {right}", self.right_segments, totals.right_segments),
+            (f"changes {left}", self.left_changes, totals.left_changes),
+            (f"changes {right}", self.right_changes, totals.right_changes),
+        ]
+        notes = [
+            f"of {total:,} {noun}, the {len(spans):,} longest are listed"
+            for noun, spans, total in listed
+            if len(spans) < total
+        ]
+        places, shown = sum(one.places for one in self.passages), sum(len(one.right) for one in self.passages)
+        if shown < places:
+            notes.append(f"of {places:,} places of these passages {right}, {shown:,} are listed")
+        if not totals.all_searched:
+            notes.append(f"passages are looked for among the first {SEARCHED_GRAMS:,} features of each text")
+        return tuple(notes)
+
     def as_dict(self) -> dict[str, Any]:
-        """Return numbers, passages, segments and changes for JSON; of the texts only extracted contents."""
+        """Return numbers, passages, segments and changes for JSON; of the texts only extracted contents.
+
+        ``notes`` says what is not listed.
+        """
         optional: dict[str, Any] = {"ignored": list(self.ignored)} if self.recipe.ignore else {}
         if self.recipe.content:
             optional |= {"content": self.recipe.content, "contents": [self.left, self.right]}
@@ -259,6 +314,7 @@ class Explanation:
                     "right": [list(span) for span in passage.right],
                     "tokens": passage.tokens,
                     "text": passage.text,
+                    "places": passage.places,
                 }
                 for passage in self.passages
             ],
@@ -270,6 +326,7 @@ class Explanation:
                 "left": [list(span) for span in self.left_changes],
                 "right": [list(span) for span in self.right_changes],
             },
+            "notes": list(self.notes),
             "fingerprint": self.recipe.fingerprint,
             **optional,
         }
@@ -280,7 +337,7 @@ class Explanation:
             return None
         from neardup.pages.html import join_html, table, to_html
 
-        words = join_html((to_html(line) for line in (str(self), *self.sentences)), "<br>")
+        words = join_html((to_html(line) for line in (str(self), *self.sentences, *self.notes)), "<br>")
         sides = [_with_changes(self.left, self.left_changes), _with_changes(self.right, self.right_changes)]
         return f'<div class="neardup"><p>{words}</p>{table([], [sides], text_columns=2)}</div>'
 
@@ -289,11 +346,11 @@ class Explanation:
 
 
 def _with_changes(text: str, changes: Sequence[Span]) -> Html:
-    """Return a text as HTML, with the words that differ marked."""
+    """Return a text as HTML, with the listed words that differ marked."""
     from neardup.pages.html import Html, escape, join_html
 
     parts, done = list[object](), 0
-    for change in changes:
+    for change in sorted(changes):
         parts += [escape(text[done : change.start]), Html(f"<mark>{escape(text[change.start : change.end])}</mark>")]
         done = change.end
     return join_html([*parts, escape(text[done:])])
@@ -349,6 +406,8 @@ def explain(
         second = _classifier_result(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
         second = _second_step_result(left, right, step, encoder)
+    segments = text_segments(sides[0], grams[1]), text_segments(sides[1], grams[0])
+    changes, passages = changed_spans(*sides), common_passages(*sides)
     return Explanation(
         left,
         right,
@@ -356,10 +415,10 @@ def explain(
         counts,
         features,
         *grams,
-        text_segments(sides[0], grams[1]),
-        text_segments(sides[1], grams[0]),
-        *changed_spans(*sides),
-        common_passages(*sides),
+        *map(longest_spans, segments),
+        *map(longest_spans, changes),
+        passages.listed,
+        SpanTotals(passages.count, passages.is_complete, *map(len, segments), *map(len, changes)),
         _digests(recipe, grams, vectors.words if vectors else ([], [])),
         second,
     )

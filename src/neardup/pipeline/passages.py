@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Sequence
+from heapq import nsmallest
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from neardup.pipeline.resolved_features import Gram, TextGrams
-from neardup.text.alignment import SuffixAutomaton, matching_blocks
+from neardup.text.alignment import Run, SuffixAutomaton, matching_blocks
 
 
 class Span(NamedTuple):
@@ -34,17 +35,45 @@ class Passage(NamedTuple):
     left : Span
         Its place in the left text.
     right : tuple of Span
-        All its places in the right text.
+        All its places in the right text; if they are too many to list, the first one.
     tokens : int
         Its length in tokens (characters, for q-grams and windows), including skipped ones.
     text : str
         Its text in the left document.
+    places : int
+        In how many places of the right text it is.
     """
 
     left: Span
     right: tuple[Span, ...]
     tokens: int
     text: str
+    places: int
+
+
+class Passages(NamedTuple):
+    """The passages of two texts, from left to right, or of too many the longest, the longest first; and their number.
+
+    ``is_complete``: whether both texts were searched to the end.
+    """
+
+    listed: tuple[Passage, ...]
+    count: int
+    is_complete: bool
+
+
+#: The most spans that an explanation lists of a text: of passages, places, stretches and changes.
+MOST_SPANS = 100
+#: Passages are looked for among this many grams at the beginning of each text.
+SEARCHED_GRAMS = 100_000
+SpanT = TypeVar("SpanT", Span, Segment)
+
+
+def longest_spans(spans: tuple[SpanT, ...]) -> tuple[SpanT, ...]:
+    """Return all spans, in order; of more than ``MOST_SPANS`` the longest, the longest first."""
+    if len(spans) <= MOST_SPANS:
+        return spans
+    return tuple(nsmallest(MOST_SPANS, spans, key=lambda span: (span.start - span.end, span.start)))
 
 
 def _covered(side: TextGrams, other_grams: Collection[Gram]) -> list[tuple[int, int]]:
@@ -112,40 +141,58 @@ def _spans(side: TextGrams, units: Sequence[int]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
-    """Return the maximal runs of grams that both texts contain, from left to right.
+def common_passages(left: TextGrams, right: TextGrams, limit: int = MOST_SPANS) -> Passages:
+    """Return the maximal runs of grams that both texts contain; of more than ``limit`` only the longest.
 
-    A run continues if the next gram overlaps or directly follows the last one.
+    A run continues if the next gram overlaps or directly follows the last one. The passages have at most ``limit``
+    places in the right text between them, unless there are that many passages: then each has one. Two texts may share
+    as many places as the product of their lengths; time is linear. Longer texts are searched up to ``SEARCHED_GRAMS``.
     """
-    items, owners = _runs(left)
-    right_items, right_owners = _runs(right)
+    is_complete = max(len(left.grams), len(right.grams)) <= SEARCHED_GRAMS
+    left, right = _beginning(left), _beginning(right)
+    numbers: dict[Hashable, int] = {}
+    (items, owners), (right_items, right_owners) = _runs(left, numbers), _runs(right, numbers)
     automaton = SuffixAutomaton(right_items)
-    passages: list[Passage] = []
+    found: list[tuple[int, int, Run]] = []
     position = 0
     while position < len(items):
         run = automaton.longest_run(items, position)
         if run.length:
             first, last = owners[position], owners[position + run.length - 1]
-            place = _span(left, first, last)
-            spans = tuple(
-                _span(right, right_owners[start], right_owners[start + run.length - 1]) for start in run.starts
-            )
-            count = left.places[last][-1] - left.places[first][0] + 1
-            passages.append(Passage(place, spans, count, left.text[place.start : place.end]))
+            found.append((left.places[first][0] - left.places[last][-1] - 1, position, run))
         position += max(run.length, 1)
-    return tuple(passages)
+    longest = found if len(found) <= limit else nsmallest(limit, found, key=lambda one: one[:2])
+    passages: list[Passage] = []
+    room = limit - len(longest)
+    for negative_count, position, run in longest:
+        place = _span(left, owners[position], owners[position + run.length - 1])
+        starts = [run.start]
+        if run.count - 1 <= room:
+            starts = automaton.starts(run)
+            room -= run.count - 1
+        spans = tuple(_span(right, right_owners[start], right_owners[start + run.length - 1]) for start in starts)
+        passages.append(Passage(place, spans, -negative_count, left.text[place.start : place.end], run.count))
+    return Passages(tuple(passages), len(found), is_complete)
 
 
-def _runs(side: TextGrams) -> tuple[Sequence[Hashable], Sequence[int]]:
-    """Return the grams, with a unique item at each gap between them, and the gram number of each item."""
+def _beginning(side: TextGrams) -> TextGrams:
+    return side._replace(grams=side.grams[:SEARCHED_GRAMS], places=side.places[:SEARCHED_GRAMS])
+
+
+def _runs(side: TextGrams, numbers: dict[Hashable, int]) -> tuple[list[int], Sequence[int]]:
+    """Return the numbers of the grams, with a unique one at each gap between them, and the gram of each.
+
+    numbers: those of the grams so far, which are added to.
+    """
     ends = [i for i, (place, next_place) in enumerate(pairwise(side.places), 1) if next_place[0] > place[-1] + 1]
-    if not ends:
-        return side.grams, range(len(side.grams))
-    items: list[Hashable] = []
+    items: list[int] = []
     owners: list[int] = []
     for begin, end in pairwise([0, *ends, len(side.grams)]):
-        items += [*side.grams[begin:end], object()]
-        owners += [*range(begin, end), -1]
+        items += [numbers.setdefault(gram, len(numbers)) for gram in side.grams[begin:end]]
+        owners += range(begin, end)
+        if end < len(side.grams):
+            items.append(numbers.setdefault(object(), len(numbers)))
+            owners.append(-1)
     return items, owners
 
 

@@ -29,7 +29,7 @@ from neardup.runtime import Clock, Stage
 from neardup.search.matches import Similar
 from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
 from neardup.search.second_step import check_classifier, judge_by_classifier, judge_by_measure
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 from neardup.times import TIME_FORMS, microseconds_of
 
 

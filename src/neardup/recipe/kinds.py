@@ -156,8 +156,8 @@ SIGNATURE_KINDS = {
         (Number("T", 5, high=100_000),),
     ),
 }
-_FEATURES = re.compile(r"(?P<kind>[a-z_]+)(?P<numbers>(?::-?\d+)*)(?P<flags>(?::[a-z][a-z0-9]*)*)")
-_CLIP = re.compile(r"(?P<by>df|idf):(?P<low>\d+(?:\.\d+)?):(?P<high>\d+(?:\.\d+)?)")
+_FEATURES = re.compile(r"(?P<kind>[a-z_]+)(?P<numbers>(?::-?[0-9]{1,15})*)(?P<flags>(?::[a-z][a-z0-9]*)*)")
+_CLIP = re.compile(r"(?P<by>df|idf):(?P<low>[0-9]{1,15}(?:\.[0-9]{1,15})?):(?P<high>[0-9]{1,15}(?:\.[0-9]{1,15})?)")
 
 
 class Features(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +29,7 @@ from neardup.kernels.prefixes import (
     match_with_kept,
 )
 from neardup.kernels.tables import table_size
+from neardup.kernels.window import HALF_RANGE
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, map_in_order
 from neardup.search.matches import Matches, distinct_documents, sorted_pairs
@@ -170,8 +171,21 @@ MIN_MEETINGS = 1 << 25
 _BYTES_PER_FEATURE = 24
 #: Places in the index are unsigned numbers of 32 bits, in its chained form signed ones.
 _MAX_ENTRIES, _MAX_CHAINED_ENTRIES = (1 << 32) - 1, (1 << 31) - 1
+#: With this many sets of the input or more, counting would confuse them: entries have few bits for a document's number.
+_MAX_COUNTED_SETS = int(HALF_RANGE)
+#: Lists whose lengths are summed at a time.
+_LISTS_AT_A_TIME = 1 << 20
 #: The minimum capacity for pairs of one kernel call.
 _CAPACITY = 1 << 16
+
+
+class Found(NamedTuple):
+    """Pairs of some sets (int64[k, 3], ranks and overlaps), and how many were candidates, verified and looked up."""
+
+    pairs: Integers
+    candidates: int
+    verified: int
+    looked_up: int
 
 
 class JoinRequest(NamedTuple):
@@ -258,36 +272,34 @@ class PrefixJoin:
         chosen = members[order]
         return RankedSets(self.context.addresses[chosen], self.context.sizes[chosen], *prefixes.select(order))
 
-    def sides(self, sets: RankedSets, of_input: Bools) -> Generator[tuple[PrefixIndex, RankedSets], None, None]:
-        """Yield prefix indexes, each with the sets to look up in it, so that all pairs meet but those of a reference.
+    def _sides(self, sets: RankedSets, of_input: Bools) -> list[tuple[Integers, RankedSets]]:
+        """Return the sides of a search, so that all pairs meet once but those of a reference.
 
         All sets are looked up among those of the input (``of_input``, bool[r]), and these among those of the reference.
+        A side has the lengths of the prefixes that are indexed, and the sets to look up in that index.
         """
-        sides = [(of_input, sets)]
-        if not of_input.all():
-            sides.append((~of_input, sets._replace(lengths=np.where(of_input, sets.lengths, 0))))
-        for chosen, queries in sides:
-            index = self._index(sets, chosen)
-            try:
-                yield index, queries
-            finally:
-                self.context.memory.release_array(index.entries)
-
-    def _index(self, sets: RankedSets, chosen: Bools) -> PrefixIndex:
-        """Return the index of the prefixes of the chosen sets, which are in order of size."""
         lengths = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.context.rule, lengths)
-        lengths[~chosen] = 0
+        if of_input.all():
+            return [(lengths, sets)]
+        queries = sets._replace(lengths=np.where(of_input, sets.lengths, 0))
+        return [(np.where(of_input, lengths, 0), sets), (np.where(of_input, 0, lengths), queries)]
+
+    def _counted_lists(self, sets: RankedSets, lengths: Integers) -> PrefixIndex:
+        """Return an index for the first keys of the sets, ``lengths`` of each; heads[b + 1] is the length of list b."""
         entries, statistics = check_entries(int(lengths.sum())), self.context.statistics
         bits = index_bits(entries)
         index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
         self._fill_lists(count_entries, sets, lengths, index)
+        statistics["index_entries"] = statistics.get("index_entries", 0) + entries
+        statistics["longest_list"] = max(statistics.get("longest_list", 0), int(index.heads.max()))
+        return index
+
+    def _filled_lists(self, sets: RankedSets, lengths: Integers, index: PrefixIndex) -> PrefixIndex:
+        """Return an index with its entries, given the lengths of its lists; sets are in order of size."""
         index = index._replace(entries=self.context.memory.array(np.uint64, begin_lists(index.heads)))
         self._fill_lists(insert_entries, sets, lengths, index)
-        longest, meetings = finish_lists(index)
-        statistics["index_entries"] = statistics.get("index_entries", 0) + entries
-        statistics["longest_list"] = max(statistics.get("longest_list", 0), longest)
-        statistics["meetings"] = statistics.get("meetings", 0) + meetings
+        finish_lists(index)
         return index
 
     def _fill_lists(self, fill: Callable[..., None], sets: RankedSets, lengths: Integers, index: PrefixIndex) -> None:
@@ -320,17 +332,32 @@ class PrefixJoin:
         rows = np.concatenate(found)
         return rows[:, :2], rows[:, 2]
 
-    def _matches(
-        self, sets: RankedSets, of_input: Bools, max_pairs: int | None
-    ) -> Iterator[tuple[Integers, int, int, int]]:
-        """Yield pairs, with the numbers of candidates, of verified ones, and of sets that were looked up."""
-        count = len(sets.sizes)
-        ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
+    def _matches(self, sets: RankedSets, of_input: Bools, max_pairs: int | None) -> Iterator[Found]:
+        """Yield the pairs of all sides, found by one engine, which is chosen before any pair is found."""
+        sides = self._sides(sets, of_input)
+        indexes = [self._counted_lists(sets, lengths) for lengths, _ in sides]
+        if self._is_dense(sets, indexes, int(of_input.sum())):
+            from neardup.search.scan_count import ScanCount
+
+            del indexes
+            counted = ScanCount(sets.addresses, sets.sizes, self.context.rule, self.context.threads)
+            for pairs, compared, looked_up in counted.pairs(of_input):
+                yield Found(pairs, compared, compared, looked_up)
+            return
+        for lengths, queries in sides:
+            index = self._filled_lists(sets, lengths, indexes.pop(0))
+            yield from self._matches_by_prefix(queries, index, max_pairs)
+            self.context.memory.release_array(index.entries)
+
+    def _matches_by_prefix(self, queries: RankedSets, index: PrefixIndex, max_pairs: int | None) -> Iterator[Found]:
+        """Yield the pairs of sets with indexed ones."""
+        count = len(queries.sizes)
+        ranks_of_size = np.searchsorted(queries.sizes, np.arange(queries.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def match_from(begin: int, index: PrefixIndex, queries: RankedSets) -> tuple[Integers, int, int, int]:
+        def match_from(begin: int) -> Found:
             if not hasattr(local, "scratch"):
-                local.scratch = _match_scratch(sets)
+                local.scratch = _match_scratch(queries)
             first, end = begin, min(begin + SETS_AT_A_TIME, count)
             found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
             while begin < end and (max_pairs is None or sum(map(len, found)) <= max_pairs):
@@ -339,27 +366,25 @@ class PrefixJoin:
                 )
                 found.append(local.scratch[3][:written].copy())
                 candidates, verified = candidates + met, verified + compared
-            return np.concatenate(found), candidates, verified, end - first
+            return Found(np.concatenate(found), candidates, verified, end - first)
 
-        sides = self.sides(sets, of_input)
-        for index, queries in sides:
-            if self._is_dense(sets):
-                from neardup.search.scan_count import ScanCount
+        yield from self.context.map_sets(match_from, count)
 
-                sides.close()
-                del index
-                counted = ScanCount(sets.addresses, sets.sizes, self.context.rule, self.context.threads)
-                for pairs, compared, looked_up in counted.pairs(of_input):
-                    yield pairs, compared, compared, looked_up
-                return
-            yield from self.context.map_sets(partial(match_from, index=index, queries=queries), count)
+    def _is_dense(self, sets: RankedSets, indexes: list[PrefixIndex], input_count: int) -> bool:
+        """Return whether prefixes meet so often that counting overlaps costs less than comparing candidates.
 
-    def _is_dense(self, sets: RankedSets) -> bool:
-        """Return whether prefixes meet so often that counting overlaps costs less than comparing candidates."""
-        features = int(sets.sizes.sum())
+        indexes: all that prefixes would be looked up in; input_count: the sets that counting would insert.
+        """
+        features, meetings = int(sets.sizes.sum()), 0
+        for heads in (index.heads for index in indexes):
+            for begin in range(0, len(heads), _LISTS_AT_A_TIME):
+                lengths = heads[begin : begin + _LISTS_AT_A_TIME].astype(np.int64)
+                meetings += int((lengths * (lengths - 1)).sum()) // 2
+        self.context.statistics["meetings"] = meetings
         return (
-            self.context.statistics["meetings"] > max(_MEETINGS_PER_FEATURE * features, MIN_MEETINGS)
+            meetings > max(_MEETINGS_PER_FEATURE * features, MIN_MEETINGS)
             and self.context.memory.free_bytes > _BYTES_PER_FEATURE * features
+            and input_count < _MAX_COUNTED_SETS
         )
 
     def match_with_kept(

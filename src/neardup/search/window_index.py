@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.errors import NeardupError
 from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels import window as kw
 from neardup.kernels.bits import CHUNK_BITS
@@ -388,6 +389,9 @@ class Epoch:
         window: int,
     ) -> None:
         """Match and insert documents in order; see ``kernels.window.match_and_insert``."""
+        if self.document_count + len(documents.serials) > kw.HALF_RANGE:
+            # Entries could not tell more documents apart, and matches would be lost.
+            raise NeardupError(f"a window holds at most {int(kw.HALF_RANGE):,} documents; choose a shorter one")
         at = 0
         while True:
             index, buffers, kind = self._lists, self._buffers, self.kind

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,16 +23,17 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
-from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
+from neardup.errors import ClosedStore, InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.pipeline.pipeline import run
 from neardup.service import bodies
 from neardup.service.guard import Guard, Limits, Tokens
-from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
+from neardup.service.indexes import Indexes, IndexOptions, NamedIndex, most_indexes
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, PageRelease, calls_page, frame
 from neardup.service.refusals import Problem, request_error_message, unknown_parameter_message
@@ -53,8 +54,8 @@ _STATUS_DESCRIPTIONS = {
     403: "The token may only read",
     404: "There is no such index or document",
     408: "The body did not arrive in time",
-    409: "It exists already, with other content",
-    413: "The body or the batch is too large",
+    409: "It exists already, with other content; or there are as many indexes as there may be",
+    413: "The body, the batch or the answer is too large",
     415: "The body is not JSON in UTF-8",
     422: "A value is refused",
     429: "Too many requests are waiting; try again after Retry-After seconds",
@@ -76,6 +77,8 @@ def _problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _STATUS_DESCRIPTIONS[status], "content": content} for status in codes}
 
 
+#: Bytes of an answer around its entries.
+_FRAME_BYTES = 100
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -195,19 +198,41 @@ class Calls:
         named = self._indexes.get(name)
         verdict = named.verdict_of(id)
         answer = {"id": id, "verdict": _verdict(verdict, evidence=evidence), "held": id in named.index}
-        return _json_response(answer | {"text": named.text_of(id)})
+        way_out = f"read the store itself, or start the service with {option('--max-answer', 'max_answer')}"
+        return self._whole_answer(answer | {"text": named.text_of(id)}, way_out)
 
-    async def replace(self, name: str, id: str, body: bodies.DocumentText, evidence: _Evidence = False) -> Response:
-        """Replace the document with this id; the old one is forgotten, unless its text is the same."""
+    async def replace(
+        self,
+        name: str,
+        id: str,
+        body: bodies.DocumentText,
+        versions: Annotated[
+            Literal["replace", "keep", "refuse"],
+            Query(
+                description="If the id belongs to another text: replace forgets the old document; keep judges the new "
+                "one as a version, with ~2, ~3... at the end of its id; refuse answers 409."
+            ),
+        ] = "replace",
+        evidence: _Evidence = False,
+    ) -> Response:
+        """Enter a document under this id, in place of one with another text unless ``versions`` says otherwise."""
         named, document = self._indexes.get(name), _document(id, body)
 
-        def replace_document() -> JudgedResult:
+        def put_document() -> JudgedResult:
             (result,) = enter_documents(named, [document])
-            return JudgedResult(named.index.replace(document), 201) if result.status == 409 else result
+            if result.status != 409 or versions == "refuse":
+                return result
+            if versions == "replace":
+                return JudgedResult(named.index.replace(document), 201)
+            verdict = named.index.add(document)
+            return JudgedResult(verdict, 200 if verdict.known else 201)
 
-        result: JudgedResult = await self._writer.run(replace_document)
+        result: JudgedResult = await self._writer.run(put_document)
         self._metrics.count_verdicts(name, [result.verdict] if result.status == 201 else [])
-        return _json_response(_item(result, evidence=evidence), result.status)
+        item = _item(result, evidence=evidence)
+        if result.status == 409:
+            raise Problem(item.pop("status"), item.pop("detail"), **item)
+        return _json_response(item, result.status)
 
     async def forget(self, name: str, id: str) -> Response:
         """Remove a document, its text and its verdict. Its id is free again."""
@@ -236,7 +261,29 @@ class Calls:
         named, document = self._indexes.get(name), _document("query", body)
         # One query at a time, because many threads at the lock of the index would delay the writer.
         rows = await self._checker.run(lambda: named.index.query(document, body.k))
-        return _json_response({"similar": [row._asdict() for row in rows]})
+        similar = self._fitting(row._asdict() for row in rows)
+        return _json_response({"similar": similar, "truncated": len(similar) < len(rows)})
+
+    def _fitting(self, entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the first entries of an answer, as many as its limit of bytes allows, and at least one."""
+        found, size = list[dict[str, Any]](), _FRAME_BYTES
+        for entry in entries:
+            size += len(_encode_json(entry)) + 1
+            if found and size > self._limits.max_answer:
+                break
+            found.append(entry)
+        return found
+
+    def _whole_answer(self, content: Any, way_out: str) -> Response:
+        """Return an answer that makes sense only as a whole; ``Problem`` if it is larger than the limit."""
+        # Piece by piece, because an answer that is too large may not fit into memory.
+        parts, size = list[str](), 0
+        for part in json.JSONEncoder(separators=(",", ":")).iterencode(content):
+            parts.append(part)
+            size += len(part)
+            if size > self._limits.max_answer:
+                raise Problem(413, f"The answer is larger than {self._limits.max_answer:,} bytes; {way_out}")
+        return Response("".join(parts), media_type="application/json")
 
     def _record(self, named: NamedIndex, side: bodies.Side) -> Record:
         if (side.text is None) == (side.id is None):
@@ -261,10 +308,13 @@ class Calls:
         explanation = explain_texts(
             left.text, right.text, index.recipe, index.sample, classifier=index.classifier, records=records
         )
-        return _json_response(explanation.as_dict())
+        return self._whole_answer(explanation.as_dict(), "send shorter texts")
 
     def pairs(self, body: bodies.PairsBody) -> Response:
-        """Return the pairs of documents that match; nothing is entered."""
+        """Return the pairs of documents that match; nothing is entered.
+
+        413 if the answer would be too large: with n equal documents it has n (n - 1) / 2 pairs.
+        """
         self._check_batch(body.documents)
         index = self._indexes.get(body.index).index
         documents = [_document(item.id, item) for item in body.documents]
@@ -278,10 +328,18 @@ class Calls:
         classifier = index.classifier and replace(index.classifier, title_column="title", time_column="time")
         recipe = index.recipe.changed(keep="first")
         result = run(corpus, recipe, classifier=classifier, pairs_per_document=None, threads=1)
-        names = ("left", "right", "similarity")
-        return _json_response(
-            {"pairs": [row for table in result.pairs.chunks() for row in table.select(names).to_pylist()]}
-        )
+        # The ids repeat in each pair, so the answer may be a thousand times larger than the request.
+        encoded, size = list[str](), _FRAME_BYTES
+        for pair in result.pairs:
+            encoded.append(_encode_json({"left": pair.left, "right": pair.right, "similarity": pair.similarity}))
+            size += len(encoded[-1]) + 1
+            if size > self._limits.max_answer:
+                raise Problem(
+                    413,
+                    f"The answer, with {len(result.pairs):,} pairs, is larger than {self._limits.max_answer:,} bytes; "
+                    "send fewer documents, or shorter ids",
+                )
+        return Response(f'{{"pairs":[{",".join(encoded)}]}}', media_type="application/json")
 
     def stopped(
         self,
@@ -304,12 +362,19 @@ class Calls:
             start = moment / 1e6
         reader = self._indexes.get(name).reader
         rows = list(islice(reader.stopped_documents(start, after=-1 if cursor is None else int(cursor)), limit))
-        items = [{"id": row.id, **_verdict(row.verdict, evidence=evidence)} for row in rows]
-        return _json_response({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
+        items = self._fitting({"id": row.id, **_verdict(row.verdict, evidence=evidence)} for row in rows)
+        # A page ends where the answer would be too large; the next one continues there.
+        is_last = len(items) == len(rows) < limit
+        return _json_response({"stopped": items, "cursor": None if is_last else str(rows[len(items) - 1].serial)})
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return all indexes."""
-        return [named.as_dict() for named in self._indexes]
+        found = []
+        for named in self._indexes:
+            # Another request may delete it at the same time.
+            with suppress(ClosedStore):
+                found.append(named.as_dict())
+        return found
 
     def index(self, name: str) -> Response:
         """Return the options and the counts of an index."""
@@ -426,7 +491,7 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
     # The longer path first, because an id may contain slashes.
     add("POST", f"{document}/release", calls.release, bodies.ItemAnswer, 403, 404, 409, 422, **writes)
     add("GET", document, calls.document, bodies.DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 422, creates=True, **writes)
+    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 409, 422, creates=True, **writes)
     add("DELETE", document, calls.forget, None, 403, 404, 422, **deletes)
     add("GET", f"{index}/stopped", calls.stopped, bodies.StoppedAnswer, 404, 422)
     add("POST", f"{index}/query", calls.query, bodies.QueryAnswer, 404, 422)
@@ -466,6 +531,8 @@ def _page_endpoint(render: Callable[[], str]) -> Any:
 def _problem_of(request: Request, error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, ClosedStore):
+        return Problem(404, "This index was deleted before the request was answered; PUT /v1/indexes/{name} makes one")
     if isinstance(error, NeardupError):
         return Problem(
             503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
@@ -481,6 +548,10 @@ def _problem_of(request: Request, error: Exception) -> Problem:
 async def _answer_error(request: Request, error: Exception) -> Response:
     answer = _problem_of(request, error).response()
     answer.headers.update(getattr(error, "headers", None) or {})
+    if answer.status_code == 405:
+        # The router names the methods of the first call at this path only.
+        routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
+        answer.headers["allow"] = ", ".join(sorted({method for route in routes for method in route.methods or ()}))
     return answer
 
 
@@ -582,7 +653,8 @@ class Service:
             sockets = listening_sockets(host, port)
             for one in sockets:
                 stack.callback(one.close)
-            self.indexes = Indexes(store, options, classifiers=classifiers)
+            limits = replace(limits, max_indexes=min(limits.max_indexes, most_indexes()))
+            self.indexes = Indexes(store, options, classifiers=classifiers, max_indexes=limits.max_indexes)
             stack.callback(self.indexes.close)
             writer, checker = Worker(enter_documents), Worker(check_documents)
             stack.callback(writer.close)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from neardup.times import TIME_FORMS
 
@@ -22,6 +22,16 @@ Title = Annotated[
 #: Numbers; true and false are none.
 Number = Annotated[float, Field(strict=True)]
 WholeNumber = Annotated[int, Field(strict=True)]
+
+
+def _whole(value: Any) -> Any:
+    """Return a number without its empty fraction: JSON and its schemas know one kind of number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+#: The most characters of the names of an index, a recipe and a classifier.
+_MAX_NAME_LENGTH = 255
+Name = Annotated[str, Field(max_length=_MAX_NAME_LENGTH)]
 Timestamp = Annotated[
     Number | str | None,
     Field(
@@ -67,7 +77,8 @@ class QueryBody(DocumentText):
     """A text whose near-duplicates are searched."""
 
     k: Annotated[
-        WholeNumber | None, Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity.")
+        Annotated[WholeNumber, BeforeValidator(_whole)] | None,
+        Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity."),
     ] = None
 
 
@@ -85,28 +96,29 @@ class ExplainBody(_Body):
 
     left: Side
     right: Side
-    index: str = "main"
+    index: Name = "main"
 
 
 class PairsBody(_Body):
     """Documents that are compared only with each other, and the index whose recipe decides."""
 
     documents: list[DocumentBody]
-    index: str = "main"
+    index: Name = "main"
 
 
 class IndexBody(_Body):
     """The options of an index."""
 
-    recipe: Annotated[str | None, Field(description="A named recipe.")] = None
+    recipe: Annotated[Name | None, Field(description="A named recipe.")] = None
     choices: Annotated[
-        dict[str, str | Number | WholeNumber],
-        Field(default_factory=dict, description="Changed fields of the recipe, such as threshold."),
+        dict[Name, Annotated[str, Field(max_length=MAX_TITLE_LENGTH)] | Number | WholeNumber],
+        Field(default_factory=dict, max_length=100, description="Changed fields of the recipe, such as threshold."),
     ]
     classifier: Annotated[
-        str | None, Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers.")
+        Name | None,
+        Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers."),
     ] = None
-    window: Annotated[str, Field(description="24h, 7d, '8000 documents', or endless.")] = "endless"
+    window: Annotated[Name, Field(description="24h, 7d, '8000 documents', or endless.")] = "endless"
     window_by: Literal["time", "hour"] = "time"
     against: Literal["originals", "everything"] = "originals"
 
@@ -191,6 +203,9 @@ class QueryAnswer(BaseModel):
     """The near-duplicates of a text, the most similar first."""
 
     similar: list[SimilarAnswer]
+    truncated: Annotated[
+        bool, Field(description="Whether less similar documents are left out: the answer would be too large.")
+    ]
 
 
 class PairAnswer(BaseModel):

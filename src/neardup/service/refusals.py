@@ -14,12 +14,16 @@ from neardup.errors import quoted
 
 #: Seconds after which a refused caller may try again.
 _RETRY_AFTER_S = 1
+#: The most characters of the sentence; a value in a longer one loses its middle.
+_MAX_DETAIL = 2000
 
 
 class Problem(Exception):
     """A refusal: an HTTP status, a sentence (the value, the rule, the way out), and further members of the answer."""
 
     def __init__(self, status: int, detail: str, **members: Any) -> None:
+        if len(detail) > _MAX_DETAIL:
+            detail = f"{detail[: _MAX_DETAIL // 2]} ... {detail[-_MAX_DETAIL // 2 :]}"
         super().__init__(detail)
         self.status, self.detail, self.members = status, detail, members
 
@@ -62,7 +66,7 @@ _MESSAGES = {
     "literal_error": "is {value}, which is not known; give {expected}",
 }
 #: Names that Pydantic appends to the path of a field that takes several types.
-_UNION_MEMBERS = {"float", "str", "int"}
+_UNION_MEMBERS = {"float", "str", "int", "constrained-str"}
 
 
 def request_error_message(error: Mapping[str, Any], call: Callable[..., Any]) -> str:

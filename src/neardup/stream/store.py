@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,15 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
-from neardup.errors import InputError, StoreError, UnknownDocument
+from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
 from neardup.stream.lock import Lock
 
-FORMAT = 2
+FORMAT = 3
+#: The format before documents had versions; a store in it gets the columns when it is opened for writing.
+_EARLIER_FORMAT = 2
 #: "NDUP": marks the file as a store of neardup.
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB fit into a page; half the size would waste a fifth of the space.
@@ -54,8 +57,9 @@ CREATE TABLE documents (
     o INTEGER, a INTEGER, b INTEGER,
     flag TEXT NOT NULL,
     score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
-    sum INTEGER NOT NULL,                  -- checksum of the columns above
-    placed INTEGER NOT NULL
+    sum INTEGER NOT NULL,                  -- checksum of the columns above, and of version_of unless it is null
+    placed INTEGER NOT NULL,
+    version_of TEXT                        -- the id that it was given, if that id belongs to another text
 );
 CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
 CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
@@ -65,10 +69,11 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
 CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
     kind TEXT NOT NULL, of TEXT, similarity REAL);
--- of an index that keeps texts: the digest of each, and what the window does not hold until it is past that
+-- the digest of each text; of an index that keeps texts, also what the window does not hold until it is past that
 CREATE TABLE kept (serial INTEGER PRIMARY KEY, digest BLOB NOT NULL, text TEXT, title TEXT NOT NULL,
     sum INTEGER NOT NULL);                 -- checksum of number, digest and title; the digest is that of the text
 CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
+CREATE INDEX kept_digest ON kept (digest);
 -- duplicates that somebody wants to take back while a watcher has the store, and what it answers
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
@@ -121,7 +126,7 @@ def find_store(path: Path) -> bool:
     page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
-    if store_format != FORMAT:
+    if store_format not in (_EARLIER_FORMAT, FORMAT):
         raise StoreError(
             f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
             "neardup that wrote it, or name another path"
@@ -253,6 +258,11 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA trusted_schema = OFF")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == _EARLIER_FORMAT:
+            connection.executescript(
+                "BEGIN IMMEDIATE; ALTER TABLE documents ADD COLUMN version_of TEXT; "
+                f"CREATE INDEX kept_digest ON kept (digest); PRAGMA user_version = {FORMAT}; COMMIT"
+            )
         if _companion_size(path, "-wal"):
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
@@ -285,9 +295,9 @@ _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a
 
 _DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
 _WITH_TEXT, _WITHOUT_TEXT = "h.serial, h.text, h.title, h.sum", "NULL, NULL, NULL, NULL"
-_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITH_TEXT} FROM"
+_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITH_TEXT} FROM"
 _DOCUMENTS = f"{_WITH_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
-_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
+_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
 #: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
 _SELECT_HELD = f"{_WITH_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE"
 _STOPPED = "d.kind <> 'original' AND d.judged >= ?"
@@ -298,8 +308,12 @@ _SELECT_STOPPED_TEXT = (
     "WHERE d.id = ? AND k.serial >= ?"
 )
 _SELECT_JUDGED = (
-    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
+)
+_SELECT_EQUAL = (
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM kept k "  # noqa: S608
+    "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
 )
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
@@ -323,7 +337,7 @@ class StoredDocument(NamedTuple):
     is_held: bool  #: whether it is in the window
     text: str | None  #: its text while it is in the window
     title: str = ""  #: its title while it is in the window, if the classifier compares titles
-    digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
+    digest: bytes = b""  #: of its text; empty if a version of neardup stored it that kept none
 
     @property
     def id(self) -> str:
@@ -348,7 +362,7 @@ class JudgedDocument(NamedTuple):
     """What the store knows of a judged document."""
 
     verdict: Verdict  #: its verdict
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if the index kept none
+    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if a version of neardup stored it that kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -373,8 +387,8 @@ def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocume
         for row in rows
         if row.digest
     ]
-    documents = [(*to_row(row), int(placed or not row.origin)) for row in rows]
-    _insert(connection, f"documents ({_COLUMNS}, sum, placed)", documents)
+    documents = [(*to_row(row), int(placed or not row.origin), row.verdict.version_of) for row in rows]
+    _insert(connection, f"documents ({_COLUMNS}, sum, placed, version_of)", documents)
     _insert(connection, "held", [(*values, checksum(*values)) for values in held])
     _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
 
@@ -408,7 +422,12 @@ def to_row(stored: StoredDocument) -> Row:
         score,
         None if score is None else json.dumps(measures, separators=(",", ":")),
     )
-    return *row, checksum(*row)
+    return *row, _row_checksum(row, verdict.version_of)
+
+
+def _row_checksum(row: Row, version_of: str | None) -> int:
+    # Without a version as in the format before.
+    return checksum(*row) if version_of is None else checksum(*row, version_of)
 
 
 def is_storable(name: str) -> bool:
@@ -424,37 +443,88 @@ def is_storable(name: str) -> bool:
 _ROWS_PER_QUERY, _IDS_PER_QUERY = 4096, 500
 
 
+class _Connections:
+    """Connections to a store for reading, each used by one thread at a time.
+
+    A thread takes an idle connection, or opens one if all are in use; one stays open between uses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._used_count = 0
+        self._closed = False
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection for the duration of the block.
+
+        Raises ``ClosedStore`` after ``close``.
+        """
+        with self._changed:
+            if self._closed:
+                raise closed_error(self._path)
+            connection = self._idle.pop() if self._idle else None
+            self._used_count += 1
+        try:
+            if connection is None:
+                connection = _connect_to_read(self._path)
+            yield connection
+        finally:
+            with self._changed:
+                self._used_count -= 1
+                is_surplus = bool(self._idle)
+                if connection is not None and not is_surplus:
+                    self._idle.append(connection)
+                self._changed.notify_all()
+            if connection is not None and is_surplus:
+                connection.close()
+
+    def close(self) -> None:
+        """Refuse further use, wait for the threads that are reading, and close all connections."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._used_count)
+            while self._idle:
+                self._idle.pop().close()
+
+
+def closed_error(path: Path) -> ClosedStore:
+    """Return the error for the use of a store after it was closed."""
+    return ClosedStore(f"{path} is closed; open it again")
+
+
 class StoreReader:
     """Reads a store and never writes to it; another process may write at the same time.
 
-    The checksum of every row and text is checked.
+    The checksum of every row and text is checked. Any number of threads may use it at once.
 
     Raises ``StoreError`` if there is no store, or it cannot be read.
     """
 
-    _connection: sqlite3.Connection
     _forgotten: int
-    _closed = False
+    _is_earlier_format = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"{path} is not a file, so it is not a store; name the store of a watcher or an index")
-        with self._translated_errors():
-            self._connection = _connect_to_read(self.path)
+        self._connections = _Connections(self.path)
         try:
-            with self._translated_errors():
+            with self._reading() as connection:
                 try:
-                    (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                    (application,) = connection.execute("PRAGMA application_id").fetchone()
                 except sqlite3.DatabaseError as error:
                     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                         raise
                     application = None
             if application != APPLICATION:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
+            self._is_earlier_format = self._rows("PRAGMA user_version") == [(_EARLIER_FORMAT,)]
             self._forgotten = self._numbers().get("forgotten", 0)
         except BaseException:
-            self._connection.close()
+            self._connections.close()
             raise
 
     @contextlib.contextmanager
@@ -468,14 +538,14 @@ class StoreReader:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed; open it again")
-        with self._translated_errors():
-            yield self._connection
+        with self._translated_errors(), self._connections.use() as connection:
+            yield connection
 
     def _rows(self, query: str, *parameters: object) -> list[Row]:
         # Fetched completely, so that others may write between two queries.
         with self._reading() as connection:
+            if self._is_earlier_format:
+                query = query.replace("d.version_of", "NULL")
             return connection.execute(query, parameters).fetchall()
 
     def _value(self, query: str, *parameters: object) -> str | None:
@@ -527,14 +597,15 @@ class StoreReader:
 
     def _document(self, row: Row) -> StoredDocument:
         """Return the document of a result row, after a check of both checksums."""
-        *columns, row_sum, held, text, title, text_sum = row
-        if checksum(*columns) != row_sum:
+        *columns, row_sum, version_of, held, text, title, text_sum = row
+        if _row_checksum(tuple(columns), version_of) != row_sum:
             raise self._change_error("row", row[0])
         if held is not None and checksum(held, text, title) != text_sum:
             raise self._change_error("text", row[0])
         serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
         measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
-        verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
+        counts = None if o is None else (o, a, b)
+        verdict = Verdict(name, kind, of, similarity, judged, flag, counts, score, measured, version_of)
         if held is None or held < self._forgotten:
             return StoredDocument(serial, verdict, origin, time, leaves, False, None)
         return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
@@ -591,6 +662,10 @@ class StoreReader:
                 raise self._change_error("digest", stored.serial)
             found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
         return found
+
+    def equal_texts(self, digest: bytes) -> list[StoredDocument]:
+        """Return the documents with a text of that digest, in order of arrival, without the text."""
+        return sorted(map(self._document, self._rows(_SELECT_EQUAL, digest)), key=lambda found: found.serial)
 
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query, which lacks its list of ids, finds for ids."""
@@ -667,9 +742,8 @@ class StoreReader:
         return self._value("SELECT value FROM state WHERE name = ?", key)
 
     def close(self) -> None:
-        """Close the store; a second call does nothing."""
-        self._closed = True
-        self._connection.close()
+        """Close the store once no thread is reading it; a second call does nothing."""
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -697,6 +771,9 @@ class Store(StoreReader):
     ``path``: the file, created if missing; ``.lock``, ``-wal`` and ``-shm`` files accompany it. Raises ``StoreError``
     if the file cannot be used; it is left unchanged.
     """
+
+    _connection: sqlite3.Connection
+    _closed = False
 
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
@@ -726,12 +803,21 @@ class Store(StoreReader):
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")
+        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
+            raise damage_error(self.path, "its counts are not what was written")
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last_serial is None else last_serial + 1
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._closed:
+            raise closed_error(self.path)
+        with self._translated_errors():
+            yield self._connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -152,17 +153,22 @@ def _merge_adjacent(blocks: Iterable[MatchingBlock]) -> list[MatchingBlock]:
 
 
 class Run(NamedTuple):
-    """The longest run of items that occurs in a sequence: its length and every start position."""
+    """A run of items that occurs in a sequence: its length, how often it occurs, and where it first begins.
+
+    ``state`` names it for ``SuffixAutomaton.starts``.
+    """
 
     length: int
-    starts: tuple[int, ...]
+    count: int
+    start: int
+    state: int
 
 
 class SuffixAutomaton:
     """Finds the runs that other sequences share with this one [Blumer et al. 1985].
 
-    It is "the smallest automaton recognizing the subwords of a text". Building it takes time linear in the sequence; a
-    query takes time linear in the answer.
+    It is "the smallest automaton recognizing the subwords of a text". Building it takes time linear in the sequence;
+    a query takes time linear in the run. Only ``starts`` takes time linear in the number of places: it may be large.
     """
 
     def __init__(self, items: Sequence[Hashable]) -> None:
@@ -174,11 +180,24 @@ class SuffixAutomaton:
         last = 0
         for end, item in enumerate(items):
             last = self._append(item, last, end)
-        self._shorter: list[list[int]] = [[] for _ in self._link]
+        self._count_ends()
+
+    @cached_property
+    def _shorter(self) -> dict[int, list[int]]:
+        """The states whose runs end with those of a state."""
+        states: dict[int, list[int]] = {}
         for state, link in enumerate(self._link):
-            if link >= 0:
-                self._shorter[link].append(state)
-        self._ends: dict[int, tuple[int, ...]] = {}
+            states.setdefault(link, []).append(state)
+        return states
+
+    def _count_ends(self) -> None:
+        """Count the ends of each state's runs, and note the first one: both are sums over the states below it."""
+        self._count = [int(end >= 0) for end in self._end]
+        self._first = [end if end >= 0 else len(self._end) for end in self._end]
+        for state in sorted(range(1, len(self._link)), key=self._length.__getitem__, reverse=True):
+            link = self._link[state]
+            self._count[link] += self._count[state]
+            self._first[link] = min(self._first[link], self._first[state])
 
     def _add_state(self, following: dict[Hashable, int], link: int, length: int, end: int) -> int:
         self._next.append(following)
@@ -215,19 +234,18 @@ class SuffixAutomaton:
                 break
             state, length = following, length + 1
         if not length:
-            return Run(0, ())
-        return Run(length, tuple(end - length + 1 for end in self._end_positions(state)))
+            return Run(0, 0, 0, 0)
+        return Run(length, self._count[state], self._first[state] - length + 1, state)
 
-    def _end_positions(self, state: int) -> tuple[int, ...]:
-        if state not in self._ends:
-            pending, ends = [state], []
-            while pending:
-                current = pending.pop()
-                if self._end[current] >= 0:
-                    ends.append(self._end[current])
-                pending += self._shorter[current]
-            self._ends[state] = tuple(sorted(ends))
-        return self._ends[state]
+    def starts(self, run: Run) -> list[int]:
+        """Return all places where a run begins, ascending."""
+        pending, ends = [run.state], []
+        while pending:
+            state = pending.pop()
+            if self._end[state] >= 0:
+                ends.append(self._end[state])
+            pending += self._shorter.get(state, ())
+        return sorted(end - run.length + 1 for end in ends)
 
     def longest_common_run(self, items: Sequence[Hashable]) -> tuple[int, int]:
         """Return (start, length) of the longest run of items that occurs in this sequence, the first among equals."""

@@ -33,13 +33,14 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from neardup.errors import RecipeError
+from neardup.kernels import Bools
 from neardup.kernels import unicode_tables as ut
 
 #: The output of a kernel takes at most this many times the bytes of its input, and 64 more: an unmapped code point
@@ -141,7 +142,7 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
     starts: list[int] = []
     ends: list[int] = []
     for piece in _piece_pattern().finditer(text):
-        characters = _fold_piece(piece[0])
+        characters = _fold_piece(piece[0]) if piece.end() - piece.start() <= _LONGEST_CACHED else ut.fold(piece[0])
         folded.append(characters)
         starts += [piece.start()] * len(characters)
         ends += [piece.end()] * len(characters)
@@ -157,7 +158,22 @@ def _word_tokens(text: str) -> list[Token]:
 def _normalize_words(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    return " ".join(_word_pattern().findall(ut.fold(text)))
+    if len(text) <= _CHUNK:
+        return " ".join(_word_pattern().findall(ut.fold(text)))
+    return " ".join([word[0] for word in _word_pattern().finditer("".join(map(ut.fold, _chunks(text))))])
+
+
+#: Characters of a text that are folded at once: no other thread can run meanwhile.
+_CHUNK = 1 << 16
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Yield a text in parts, cut where normalization does not cross: before a character that attaches to none."""
+    begin, pattern = 0, _boundary_pattern()
+    while cut := pattern.search(text, begin + _CHUNK):
+        yield text[begin : cut.start()]
+        begin = cut.start()
+    yield text[begin:]
 
 
 def _normalize_compact(text: str) -> str:
@@ -201,6 +217,8 @@ _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
 _STRIPPED_CHARACTERS = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
+#: Characters of the longest piece whose folding is kept.
+_LONGEST_CACHED = 64
 _fold_piece = functools.lru_cache(maxsize=1 << 16)(ut.fold)
 
 
@@ -220,6 +238,20 @@ def _piece_pattern() -> re.Pattern[str]:
     composite: normalization never crosses such a boundary [UAX #15, section 9.1]. Ignorable code points between a
     character and its marks belong to the piece, those after it do not.
     """
+    attaches, ignorable = map(ut.character_class, _attaching())
+    # Ignorable code points in a row are one piece: no row is scanned from each of its places.
+    return re.compile(f"[{ignorable}]++(?![{attaches}])|(?s:.)(?:[{ignorable}]*+[{attaches}])*+")
+
+
+@functools.cache
+def _boundary_pattern() -> re.Pattern[str]:
+    """Return the pattern of a character that begins a piece."""
+    attaches, ignorable = _attaching()
+    return re.compile(f"[^{ut.character_class(attaches | ignorable)}]")
+
+
+def _attaching() -> tuple[Bools, Bools]:
+    """Return which code points attach to the one before, and which others are ignorable."""
     kinds, _, slots, blob, _, _ = ut.word_tables()
     attaches = kinds & (ut.REORDERS | ut.COMPOSES) != 0
     attaches |= kinds == ut.UNSUPPORTED
@@ -229,8 +261,7 @@ def _piece_pattern() -> re.Pattern[str]:
     attaches[: slots.size] |= mapped & (kinds[first] & ut.COMPOSES != 0)
     points = ut.in_ranges(ut.POINT_RANGES, len(kinds))
     attaches |= points
-    ignorable = ut.character_class((kinds == ut.IGNORABLE) & ~points)
-    return re.compile(f"(?s:.)(?:[{ignorable}]*[{ut.character_class(attaches)}])*")
+    return attaches, (kinds == ut.IGNORABLE) & ~points
 
 
 @functools.cache

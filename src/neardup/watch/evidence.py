@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.pipeline.resolved_features import TextGrams
     from neardup.recipe import Recipe
     from neardup.stream.document import Verdict
 
@@ -92,34 +91,13 @@ def passages(text: str, original_text: str, recipe: Recipe) -> list[dict[str, An
     if text == original_text:
         words = len(text_grams(text, Recipe(features="words:1")).units)
         return [{"tokens": words, "text": _shortened(text)}] if text else []
-    word_grams = Recipe(features="words:4")
-    found = _runs(text_grams(text, word_grams), text_grams(original_text, word_grams))
-    if not found:
-        short = _SEARCHED_CHARACTERS // 10
-        shared = common_passages(text_grams(text[:short], recipe), text_grams(original_text[:short], recipe))
-        found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
-    found.sort(key=lambda run: (-run[0], run[1]))
-    return [{"tokens": tokens, "text": _shortened(passage_text)} for tokens, _, passage_text in found[:_MAX_PASSAGES]]
-
-
-def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
-    """Return words, start and text of each run of grams in both texts.
-
-    Positions in the right text are left out, because there may be as many as the product of both lengths.
-    """
-    from neardup.text.alignment import SuffixAutomaton
-
-    automaton = SuffixAutomaton(right.grams)
-    found: list[tuple[int, int, str]] = []
-    at = 0
-    while at < len(left.grams):
-        run = automaton.longest_run(left.grams, at)
-        if run.length:
-            first, last = left.places[at][0], left.places[at + run.length - 1][-1]
-            start, end = left.units[first].start, left.units[last].end
-            found.append((last - first + 1, start, left.text[start:end]))
-        at += max(run.length, 1)
-    return found
+    for compared in (Recipe(features="words:4"), recipe):
+        sides = text_grams(text, compared), text_grams(original_text, compared)
+        found = common_passages(*sides, limit=_MAX_PASSAGES).listed
+        if found:
+            break
+    longest = sorted(found, key=lambda passage: -passage.tokens)
+    return [{"tokens": passage.tokens, "text": _shortened(passage.text)} for passage in longest]
 
 
 def _shortened(text: str) -> str:

@@ -141,6 +141,11 @@ class Watcher:
             if self.settings.place == "move":
                 self.inbox.forget_file(pending.path)
             self._log.report_recovery(f"move {pending.path}", f"{pending.name} can be moved again")
+            if pending.late_count:
+                message = "older than the window: compared by their exact text only"
+                self._log.write("late", file=pending.name, late=pending.late_count, message=message)
+            if pending.known_count:
+                self._log.write("known_items", file=pending.name, known=pending.known_count, items=pending.count)
             if pending.read.broken_parts:
                 first = pending.read.broken_parts[0]
                 fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken_parts)}
@@ -308,6 +313,10 @@ class Panel:
         rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
         rows.add_row("originals", f"{counters.originals:,}")
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
+        if counters.known:
+            rows.add_row("known", f"{counters.known:,} that came before, with the same id and text")
+        if counters.late:
+            rows.add_row("late", f"{counters.late:,} older than the window, compared by their exact text only")
         if counters.quarantined:
             rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
         held = f"{statistics.window_documents:,} documents, {self._size_text(statistics.bytes)}"

@@ -1,0 +1,95 @@
+"""Every engine lists a pair once: with and without a reference, groups, a budget and threads."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from compared import edited_texts, numbered_words
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.search import bounded_join, engines, join, scan_count
+
+#: The options of each engine, and constants of its modules that bring its paths about in a small corpus.
+ENGINES: dict[str, tuple[dict[str, Any], dict[Any, dict[str, int]]]] = {
+    "prefixes": ({"threshold": 0.5}, {}),
+    "counted lists": (
+        {"threshold": 0.5},
+        {join: {"MIN_MEETINGS": -1, "_MEETINGS_PER_FEATURE": 0}, scan_count: {"_BATCH": 16, "_PIECE": 5}},
+    ),
+    "weights": ({"threshold": 0.5, "measure": "cosine", "weights": "tf"}, {}),
+    "hamming": ({"threshold": 8, "measure": "hamming", "signature": "simhash"}, {}),
+    "lsh": ({"threshold": 0.5, "search": "lsh"}, {}),
+    "parts": (
+        {"threshold": 0.5, "memory": 1_000_000},
+        {bounded_join: {"_MIN_STORED": 0, "_MIN_PARTS": 8}},
+    ),
+    "second step": ({"threshold": 0.4, "second_step": "jaccard(qgrams:3) >= 0.5"}, {}),
+    "some pairs": ({"threshold": 0.5, "pairs_per_document": 0}, {engines: {"_ALWAYS_ALLOWED_PAIRS": 5}}),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(
+    seed=st.integers(0, 10**9),
+    count=st.integers(0, 60),
+    against=st.booleans(),
+    within=st.booleans(),
+    threads=st.integers(1, 2),
+)
+def test_no_pair_comes_twice(engine: str, seed: int, count: int, against: bool, within: bool, threads: int) -> None:
+    options, constants = ENGINES[engine]
+    rng = random.Random(seed)
+    texts = edited_texts(rng, count, numbered_words(30), sizes=(1, 5, 8, 20))
+    sides = rng.choices("ab", k=count)
+    rows = pa.table({"text": pa.array(texts, pa.string()), "side": pa.array(sides, pa.string())})
+    split = rng.randint(0, count) if against else count
+    options = {"features": "words:1", "threads": threads} | options
+    if within:
+        options["within"] = "side"
+        options.pop("pairs_per_document", None)
+    if against:
+        options["against"] = rows[split:]
+    with pytest.MonkeyPatch.context() as patch:
+        for module, values in constants.items():
+            for name, value in values.items():
+                patch.setattr(module, name, value)
+        with nd.dedup(rows[:split], **options) as result:
+            pairs = [(pair.left, pair.right, pair.right_from) for pair in result.pairs]
+    assert len(pairs) == len(set(pairs)) == len(result.pairs)
+
+
+def test_two_sides_with_the_density_limit_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Prefixes of the input meet seldom, those of the reference often.
+    rng = np.random.default_rng(7)
+    weights = 1 / np.arange(1, 41)
+    sets: dict[frozenset[int], None] = {}
+    while len(sets) < 900:
+        sets[frozenset(rng.choice(40, 8, replace=False, p=weights / weights.sum()).tolist())] = None
+    texts = [" ".join(f"w{number}" for number in numbers) for numbers in sets]
+    found = {}
+    for limit in (-1, 100, 1000, 10_000, 30_000, 100_000, 1 << 40):
+        monkeypatch.setattr(join, "MIN_MEETINGS", limit)
+        monkeypatch.setattr(join, "_MEETINGS_PER_FEATURE", 0)
+        result = nd.dedup(texts[:60], against=texts[60:], features="words:1", threshold=0.7)
+        found[limit] = [(pair.left, pair.right, pair.right_from, pair.similarity) for pair in result.pairs]
+    first = found[-1]
+    assert len(first) == len(set(first)) > 20
+    assert {tuple(pairs) for pairs in found.values()} == {tuple(first)}
+
+
+def test_more_documents_than_counting_tells_apart_are_joined_by_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "MIN_MEETINGS", -1)
+    monkeypatch.setattr(join, "_MEETINGS_PER_FEATURE", 0)
+    texts = edited_texts(random.Random(3), 100, numbered_words(30))
+    recipe = {"features": "words:1", "threshold": 0.5}
+    counted = nd.dedup(texts, **recipe)
+    monkeypatch.setattr(join, "_MAX_COUNTED_SETS", 50)
+    by_prefix = nd.dedup(texts, **recipe)
+    assert list(by_prefix.pairs) == list(counted.pairs)
+    assert by_prefix.summary["search"]["candidates"] != counted.summary["search"]["candidates"]
