@@ -338,9 +338,7 @@ def test_the_name_is_asked_once_in_a_browser_and_can_be_changed(desk: Desk) -> N
 
 
 def test_a_long_pair_is_folded_until_its_reader_unfolds_it(make_desk: Callable[..., Desk]) -> None:
-    long_texts = {
-        name: " ".join(f"{name}{number} shared {number}" for number in range(2000)) for name in ("a1", "a2")
-    }
+    long_texts = {name: " ".join(f"{name}{number} shared {number}" for number in range(2000)) for name in ("a1", "a2")}
     page = make_desk(texts=TEXTS | long_texts).page("anna")
     shows(page, "a1", "a2")
     height = "document.documentElement.scrollHeight"
