@@ -114,7 +114,7 @@ class OutputFile:
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
         elif codec == "xz":
             form = lzma.FORMAT_ALONE if strip_query(path).endswith(".lzma") else lzma.FORMAT_XZ
-            self._sink = lzma.LZMAFile(self._base, "wb", format=form)
+            self._sink = lzma.LZMAFile(self._base, "wb", format=form)  # noqa: SIM115 (closed in `commit`)
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 
