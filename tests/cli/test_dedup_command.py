@@ -278,7 +278,7 @@ def test_an_input_whose_every_record_is_rejected_is_torn(name: str, content: str
     source.write_text(content)
     for command in (("dedup", source, "--dry-run"), ("dedup", good, "--against", source, "--dry-run")):
         stderr = neardup(*command, code=3).stderr
-        assert says(stderr, f"{name} has no usable record ({number} rejected, the first in line ", "--allow-torn")
+        assert f"{name} has no usable record ({number} rejected, the first in line " in stderr
         neardup(*command, "--allow-torn")
 
 
