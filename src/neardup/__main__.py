@@ -13,6 +13,8 @@ from importlib.machinery import ModuleSpec
 from itertools import pairwise
 from types import FrameType, ModuleType
 
+from neardup import leave_at_once
+
 
 def main() -> None:
     """Run the command line."""
@@ -33,7 +35,7 @@ def main() -> None:
 
         # The allocator of Arrow reads it when it is loaded.
         os.environ.setdefault("MIMALLOC_PURGE_DELAY", _purge_delay(sys.argv))
-        if signal.getsignal(signal.SIGINT) == _leave_at_once:
+        if signal.getsignal(signal.SIGINT) == leave_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         app(prog_name="neardup")
     except KeyboardInterrupt:
@@ -90,18 +92,6 @@ class _HiddenPackages(MetaPathFinder):
         if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)
         return None
-
-
-def _leave_at_once(number: int, frame: FrameType | None) -> None:
-    """End the process while its modules are imported, where an exception could end up anywhere."""
-    os.write(2, b"neardup: interrupted; nothing was written\n")
-    os._exit(130)
-
-
-if os.path.basename(sys.argv[0]) in ("neardup", "__main__.py"):
-    # An interrupt that is ignored stays so.
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave_at_once)
 
 
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:

@@ -80,7 +80,7 @@ def check_reading(path: Path, data: bytes, block: int, good: list[str], bad: lis
     path.write_bytes(compress(data, codec))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams_module, "BLOCK", block)
-        options = {"text_column": "text", "id_column": "id", "allow_torn": True}
+        options: dict[str, Any] = {"text_column": "text", "id_column": "id", "allow_torn": True}
         with open_corpus([path], quarantine=str(quarantine), **options) as corpus:
             assert texts_of(corpus) == good
             assert corpus.raw_rows == len(good) + len(bad)

@@ -243,7 +243,7 @@ def test_a_missing_time_is_refused_in_the_words_of_users() -> None:
         nd.dedup(rows, keep="newest")
 
 
-IDS: dict[str, tuple[Any, list[Any]]] = {
+IDS: dict[str, tuple[Any, list[Any] | None]] = {
     "doubles": (pa.array([1.0, 2.0, None]), [1, 2]),
     "doubles with a NaN": (pa.array([1.0, float("nan"), 3.0]), [1, 3]),
     "large doubles": (pa.array([1e22, 2.0, None]), ["10000000000000000000000", "2"]),

@@ -13,6 +13,7 @@ from browser import opened
 from serving import EDITED, FOX, OTHER, document, enter, problem, served, until
 
 from neardup.service.guard import Tokens
+from neardup.service.indexes import IndexOptions
 
 HOSTILE = f"{FOX} <script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
 WRITE = "w" * 20
@@ -146,7 +147,7 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
 
 
 def test_late_documents_are_counted_on_the_page_and_lists_are_in_order_of_time(tmp_path: Path) -> None:
-    with served(tmp_path, window="24h", recipe="ddd") as client:
+    with served(tmp_path, options=IndexOptions("ddd", window="24h")) as client:
         dated = [("a", FOX, 7), ("b", EDITED, 9), ("c", FOX, 8), ("old", OTHER, 1)]
         enter(client, *(document(name, text, timestamp=f"2026-03-{day:02}T12:00:00Z") for name, text, day in dated))
         assert client.get("/v1/indexes/main").json()["late"] == 1
@@ -169,5 +170,5 @@ def test_the_page_releases_documents_of_any_id(tmp_path: Path) -> None:
             page.on("dialog", lambda dialog: dialog.accept())
             for left in reversed(range(len(names))):
                 page.locator("#stops [data-release]").first.click()
-                until(lambda left=left: page.locator("#stops li").count() == left)  # type: ignore[misc]
+                until(lambda left=left: page.locator("#stops li").count() == left)
         assert client.get("/v1/indexes/main").json()["duplicates"] == 0

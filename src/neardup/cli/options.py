@@ -111,13 +111,18 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         )
 
     def resolve(
-        self, classifier: Classifier | None = None, index: DiskIndex | None = None, *, keep: str | None = None
+        self,
+        classifier: Classifier | None = None,
+        index: DiskIndex | None = None,
+        *,
+        keep: str | None = None,
+        flow: bool = False,
     ) -> Recipe:
-        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index.
+        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index, or of a ``flow``.
 
         Raises ``RecipeError`` if they contradict each other, or a value is refused.
         """
-        from neardup.recipe.named import apply_choices
+        from neardup.recipe.named import apply_choices, apply_flow_choices
 
         settings: dict[str, Any] = self.settings
         if index is not None and classifier is not None:
@@ -126,6 +131,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return self._classifier_recipe(classifier, settings | {"keep": keep})
         if index is not None and not settings:
             return index.recipe if keep is None else index.recipe.changed(keep=keep)
+        if flow:
+            return apply_flow_choices(settings.pop("recipe", None), settings)
         recipe = apply_choices(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
         if index is not None:
             index.check_recipe(recipe)

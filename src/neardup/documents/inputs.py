@@ -331,13 +331,22 @@ def _expand_glob(name: str, notes: list[str]) -> list[str]:
     if os.path.lexists(name) or not glob.has_magic(name):
         return [name]
     with input_errors(name):
-        matches = sorted(glob.glob(name, recursive=True))
+        matches = sorted(_distinct(glob.glob(name, recursive=True)))
     if not matches:
         raise InputError(f"{name} matches no file: quote the pattern, and check the folder it starts from")
     files = [match for match in matches if not os.path.isdir(match)]
     if files and len(files) < len(matches) and "**" not in name:
         notes.append(_left_out(name, len(files), "file", len(matches) - len(files), "folder"))
     return files or matches
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names without those that lead to the same place by other links to a folder; the shortest stays."""
+    found: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: (name.count("/"), name)):
+        folder, base = os.path.split(name)
+        found.setdefault(os.path.join(os.path.realpath(folder), base), name)
+    return list(found.values())
 
 
 def _expand_uri(name: str) -> list[str]:
@@ -350,11 +359,10 @@ def _expand_uri(name: str) -> list[str]:
     base = "/".join(steps[:first])
     with input_errors(name):
         filesystem, path = arrow_fs.FileSystem.from_uri(base + mark + query)
-        is_deep = len(steps) > first + 1 or "**" in place
-        infos = filesystem.get_file_info(arrow_fs.FileSelector(path, recursive=is_deep, allow_not_found=True))
+        infos = list(_infos_in(filesystem, path, name))
     pattern = re.compile("/".join(map(_pattern_of_step, steps[first:])).replace(".*/", "(?:.*/)?"), re.DOTALL)
     prefix = path.rstrip("/") + "/"
-    found = (info.path.removeprefix(prefix) for info in infos if info.type == arrow_fs.FileType.File)
+    found = (info.path.removeprefix(prefix) for info in infos)
     matches = sorted(relative for relative in found if pattern.fullmatch(relative))
     if not matches:
         raise InputError(f"{name} matches no file: quote the pattern, and check the folder it starts from")
@@ -431,7 +439,7 @@ def _infos_in(filesystem: Any, path: str, name: str) -> Iterator[Any]:
     """Yield the files below a folder; each folder once, however many links lead to it."""
     with input_errors(name):
         if not isinstance(filesystem, arrow_fs.LocalFileSystem):
-            infos = filesystem.get_file_info(arrow_fs.FileSelector(path, recursive=True))
+            infos = filesystem.get_file_info(arrow_fs.FileSelector(path, recursive=True, allow_not_found=True))
             yield from (info for info in infos if info.type == arrow_fs.FileType.File)
             return
         seen: set[tuple[int, int]] = set()

@@ -136,8 +136,9 @@ def _mails(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[
                 if not data.strip():
                     continue
                 number += 1
-                if fault := block.faults.get(int(block.starts[place])):
-                    yield Parsed({}, RecordFault(0, fault[0], 1, line, fault[1], data), position)
+                if broken := block.faults.get(int(block.starts[place])):
+                    reason, detail = broken
+                    yield Parsed({}, RecordFault(0, reason, 1, line, detail, data), position)
                     continue
                 yield parse_mail(_unquoted(data), f"{name}:{number}", skipped, line, position)
             if block.damage:

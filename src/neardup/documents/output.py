@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import lzma
 import math
 import os
 import sys
@@ -111,6 +112,9 @@ class OutputFile:
         if codec == "gzip":
             # With time 0 and no name, the same content gives the same bytes.
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
+        elif codec == "xz":
+            form = lzma.FORMAT_ALONE if strip_query(path).endswith(".lzma") else lzma.FORMAT_XZ
+            self._sink = lzma.LZMAFile(self._base, "wb", format=form)  # noqa: SIM115 (closed in `commit`)
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 

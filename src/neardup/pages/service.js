@@ -15,6 +15,15 @@
     trouble.hidden = !message;
   }
 
+  // Without a token there is nothing to ask for, nor to go to.
+  function showParts(shown) {
+    if (!tokenForm) return;
+    tokenForm.hidden = shown;
+    find("open").hidden = !shown;
+    for (const contents of document.querySelectorAll("nav, .contents")) contents.hidden = !shown;
+  }
+  showParts(!tokenForm);
+
   async function send(path, body) {
     const headers = { "Content-Type": "application/json", ...(token ? { Authorization: "Bearer " + token } : {}) };
     let reply;
@@ -25,8 +34,7 @@
     }
     const content = await reply.json();
     if (reply.status === 401 && tokenForm) {
-      tokenForm.hidden = false;
-      find("open").hidden = true;
+      showParts(false);
     }
     if (!reply.ok) throw new Error(content.detail);
     return content;
@@ -64,8 +72,7 @@
       index.replaceChildren(...content.indexes.map((name) => new Option(name, name, false, name === chosen)));
     }
     // Only now is it known that the token is right.
-    find("open").hidden = false;
-    if (tokenForm) tokenForm.hidden = true;
+    showParts(true);
     minutes = content.minutes;
     // Empty axes would be confusing.
     find("nothing").hidden = minutes.length > 0;

@@ -91,6 +91,15 @@ class CorpusFeatures:
         return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
 
 
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    """Return the bytes that the processes that extract the contents of pages take; 0 if none are needed."""
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
+
+
 def collect_features(
     corpus: Corpus,
     recipe: Recipe,
@@ -126,12 +135,7 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    reserved = 0
-    if recipe.content:
-        from neardup.text.contents import workers_memory
-
-        reserved = workers_memory(threads)
-    store = FeatureStore(Memory(memory, reserved), memory_needs(recipe))
+    store = FeatureStore(Memory(memory, _workers_memory(recipe, threads)), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
         max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
@@ -327,6 +331,14 @@ def thread_count(threads: int | None) -> int:
         return default_threads()
     check_count("threads", threads, "give a number, or leave it out for all processors")
     return threads
+
+
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
 
 
 def _check_memory(memory: int | None) -> int | None:

@@ -228,9 +228,8 @@ class PageAnswers:
                 (f"{summary['late']:,}", "late", "older than the window: compared by their exact text only"),
             ]
         )
-        flags = {name: f"{summary[name]:,}" for name in _FLAG_MESSAGES if summary[name]}
-        if flags:
-            head = join_html([head, facts({f"{name}: {_FLAG_MESSAGES[name]}": count for name, count in flags.items()})])
+        if flags := {name: f"{summary[name]:,}: {text}" for name, text in _FLAG_MESSAGES.items() if summary[name]}:
+            head = join_html([head, facts(flags)])
         recipe = f"{summary['recipe']}: {summary['in_words']}, against {summary['against']}"
         return _json_part(
             head,

@@ -38,7 +38,7 @@ from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
 from neardup.kernels import Integers
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import apply_choices
+from neardup.recipe.named import apply_flow_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
@@ -101,7 +101,7 @@ def resolve_recipe(
     Raises ``NeardupError`` if both are passed, or one does not fit a flow.
     """
     if classifier is None:
-        return apply_choices("default" if recipe is None else recipe, choices), None
+        return apply_flow_choices(recipe, choices), None
     loaded = resolve_classifier(classifier)
     if loaded.vector.needs_encoder:
         raise RecipeError(
@@ -196,7 +196,8 @@ class Index:
     Parameters
     ----------
     recipe : Recipe, str or path, optional
-        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); ``default`` by default.
+        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); by default
+        ``ddd`` at 0.8, or what ``features`` change of ``default``.
     classifier : Classifier or path, optional
         Decides instead of a recipe: a trained classifier, or the path of its file.
     window : str, int, timedelta or None
@@ -765,9 +766,9 @@ class Index:
                 if first is not None and not first.is_duplicate:
                     new = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
                 elif first is not None:
-                    same = first.kind, first.of, first.similarity, first.counts, first.score, first.measures
-                    names = ("kind", "of", "similarity", "counts", "score", "measures")
-                    new = verdict._replace(**dict(zip(names, same, strict=True)))
+                    new = first._replace(
+                        id=verdict.id, time=verdict.time, flag=verdict.flag, version_of=None, known=False
+                    )
             found.append(new)
             if has_late and (digest not in by_digest or by_digest[digest].is_duplicate > new.is_duplicate):
                 by_digest[digest] = new
@@ -921,6 +922,7 @@ def warm_up(index: Index) -> None:
     with Index(
         recipe, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced
     ) as scratch:
+        scratch.reports_late = False
         for at in range(300):
             # Non-Latin scripts use other kernels for longer texts, and so does expiry.
             words = [
