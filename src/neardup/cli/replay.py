@@ -93,6 +93,7 @@ def print_totals(
     column = corpus.order_column
     rows = {
         "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
+        "known": f"{format_count(totals.known, 'verdict')}, taken from the store" if totals.known else "",
         "rejected": f"{format_count(len(timeline.undated), 'document')} without a readable time in column {column!r}"
         if len(timeline.undated)
         else "",
