@@ -171,6 +171,23 @@ def dedup(
             MORE,
         ),
     ] = None,
+    drop_by: Annotated[
+        str | None,
+        option(
+            "COLUMN",
+            "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
+            MORE,
+        ),
+    ] = None,
+    drop_share: Annotated[
+        str,
+        option(
+            "SHARE",
+            "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
+            MORE,
+            show_default="1, all of them",
+        ),
+    ] = "1",
     keep: Keep = None,
     time_column: Annotated[
         str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
@@ -195,12 +212,7 @@ def dedup(
     Each dropped document matches a kept one, and no two kept ones match.
     """
     _check_outputs(output, dry_run=dry_run, as_json=as_json)
-    if not annotate:
-        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
-    if not add:
-        refuse_ignored(("strict_ids",), "is for --add: give that, too, or leave it out")
-    if within is not None:
-        refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
+    _refuse_ignored(add=add, annotate=annotate, drop_by=drop_by, within=within)
     has_report = report_options.report is not None
     times_used = keep in ("newest", "oldest") or options.classifier is None or has_report
     classifier = options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
@@ -212,8 +224,10 @@ def dedup(
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
+    from neardup.keep.groups import parse_share
     from neardup.keep.order import order_column, parse_preference
 
+    parse_share(drop_share)
     preferred = parse_preference(prefer)
     engine = options.spark_engine(recipe, options.threads)
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": options.quarantine, "--summary": summary}
@@ -250,6 +264,8 @@ def dedup(
                 margin=margin,
                 within=within,
                 prefer=preferred,
+                drop_by=drop_by,
+                drop_share=drop_share,
                 without_known=add,
                 strict_ids=strict_ids,
             )
@@ -271,6 +287,20 @@ def dedup(
     places = ({} if dry_run else {"kept": output}) | names
     _print_summary(result.summary, corpus, recipe, places, options.memory)
     _warn_if_outside_domain(classifier, result.summary)
+
+
+def _refuse_ignored(*, add: bool, annotate: bool, drop_by: str | None, within: str | None) -> None:
+    """Refuse options that mean nothing without another one, or beside it."""
+    if not annotate:
+        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
+    if not add:
+        refuse_ignored(("strict_ids",), "is for --add: give that, too, or leave it out")
+    if drop_by is None:
+        refuse_ignored(("drop_share",), "is for --drop-by: give that, too, or leave it out")
+    else:
+        refuse_ignored(("pairs_per_document",), "limits the pairs, and --drop-by finds all: leave out one of the two")
+    if within is not None:
+        refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
 
 
 def _check_outputs(output: str | None, *, dry_run: bool, as_json: bool) -> None:
@@ -366,6 +396,18 @@ def _describe_reference(reference: dict[str, Any] | None) -> str:
     return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches{known}"
 
 
+def _describe_groups(groups: dict[str, Any] | None) -> str:
+    if groups is None:
+        return ""
+    named = [
+        f"{one['group']} ({one['matched']:,} of {one['documents']:,} match {one['of']})"
+        for one in groups["largest_dropped"]
+    ]
+    shown = "; ".join(screen.printable_line(name) for name in named[:3])
+    more = f": {shown}{'; ...' if groups['dropped'] > 3 else ''}" if named else ""
+    return f"{groups['dropped']:,} of {groups['groups']:,} values of {groups['column']} dropped whole{more}"
+
+
 def _print_summary(
     summary: dict[str, Any], corpus: Corpus, recipe: Recipe, places: dict[str, str | None], memory: int | None
 ) -> None:
@@ -391,6 +433,7 @@ def _print_summary(
         + (f"; peak memory {format_size(peak)}{_describe_excess(peak, memory)}" if peak else ""),
     }
     rows |= {name: str(summary[name]) for name in ("within", "prefer") if name in summary}
+    rows["groups"] = _describe_groups(summary.get("drop_by"))
     if summary.get("without_keep_value"):
         rows["keep"] = (
             f"{format_count(summary['without_keep_value'], 'document')} without a value to compare, placed last"

@@ -448,7 +448,7 @@ class EngineOptions:
             names = ("master", "checkpoint_dir", "resume", "spark_conf", "spark_log", "wait")
             refuse_ignored(names, "is for --engine spark: name that engine, or leave it out")
             return None
-        memory_only = ("memory", "classifier", "report", "within", "prefer")
+        memory_only = ("memory", "classifier", "report", "within", "prefer", "drop_by")
         refuse_ignored(memory_only, "is for the engine in memory: leave it out, or leave out --engine spark")
         if threads and self.master:
             raise RecipeError("--threads and --master both set the number of parallel tasks: give one of them")

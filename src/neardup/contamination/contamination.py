@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.contamination.passages import Items, Passages, make_passages, read_items
 from neardup.documents import Corpus, TextColumn, as_corpus
-from neardup.errors import RecipeError, option, quoted
+from neardup.errors import RecipeError, option, quoted, with_suggestions
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels import Bools, Integers
 from neardup.kernels.contamination import find_contained_sets, find_grams
@@ -195,6 +195,7 @@ class Contamination:
         return keep
 
 
+@with_suggestions
 def check_contamination(
     train: Any,
     test: Any,

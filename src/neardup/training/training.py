@@ -26,7 +26,7 @@ from neardup.classifier.classifier import (
 from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import TextColumn, as_corpus
-from neardup.errors import RecipeError, option
+from neardup.errors import RecipeError, option, with_suggestions
 from neardup.evaluation.intervals import Figure, record_dict
 from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress, ignore_progress
@@ -481,6 +481,7 @@ def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
 FOLDS, MAX_FOLDS = 5, 20
 
 
+@with_suggestions
 def train(
     data: Any,
     labels: Any,
