@@ -362,6 +362,7 @@ def _choose_recipe(index: DiskIndex | None, recipe: AnyRecipe | None, choices: C
     return pick_recipe(None if index is None else index.recipe, recipe, choices)
 
 
+@with_suggestions
 def open_index(path: str | PathLike[str]) -> DiskIndex:
     """Open the present state of an index on disk, for ``dedup(..., against=)``, ``query`` and ``neighbors``.
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
 from numbers import Integral
 from typing import ParamSpec, TypeVar
 
@@ -100,7 +99,8 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 def with_suggestions(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Make a public function answer an unknown option with the most similar one; ``TypeError``, as Python's own."""
-    known = list(signature(function).parameters)
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     @wraps(function)
     def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Returned:
