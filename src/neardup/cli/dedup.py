@@ -224,6 +224,7 @@ def dedup(
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
+    from neardup.documents.output import placed_together
     from neardup.keep.groups import parse_share
     from neardup.keep.order import order_column, parse_preference
 
@@ -273,12 +274,15 @@ def dedup(
         if writer is not None:
             writer.add(corpus, keep=result.kept_rows, strict_ids=strict_ids, threads=options.threads, progress=progress)
         with screen.written_files() as written:
-            if not dry_run:
-                prefix = annotate_prefix if annotate else None
-                _write(result, output or "", prefix, duplicates, summary, written, force=force, progress=progress)
-            if report_options.report is not None:
-                page_options = report_options.page_options(title_column=options.title_column, time_column=time_column)
-                result.report(report_options.report, force=force, **page_options)
+            with placed_together(written):
+                if not dry_run:
+                    prefix = annotate_prefix if annotate else None
+                    _write(result, output or "", prefix, duplicates, summary, force=force, progress=progress)
+                if report_options.report is not None:
+                    page_options = report_options.page_options(
+                        title_column=options.title_column, time_column=time_column
+                    )
+                    result.report(report_options.report, force=force, **page_options)
             # Last of all, so that a killed run can be repeated.
             _commit(writer, index)
     if as_json:
@@ -333,12 +337,11 @@ def _write(
     prefix: str | None,
     duplicates: str | None,
     summary: str | None,
-    written: list[str],
     *,
     force: bool,
     progress: Progress | None,
 ) -> None:
-    """Write all tables, the documents first, and append their names to ``written``.
+    """Write all tables, the documents first.
 
     With a prefix all documents are written, with columns that give their verdicts.
     """
@@ -355,20 +358,13 @@ def _write(
         if progress is not None:
             progress("write", done, total)
 
-    if duplicates is None:
-        write(output, force=force, progress=add_progress)
-        written.append(output)
-    else:
+    write(output, force=force, progress=add_progress)
+    if duplicates is not None:
         table = result.duplicates()
-        # Filled before the kept documents and put in place after them: a full disk then leaves neither.
         with open_writer(duplicates, table.schema, force) as writer:
             writer.write(table)
-            write(output, force=force, progress=add_progress)
-            written.append(output)
-        written.append(duplicates)
     if summary is not None:
         screen.write_json(result.summary, summary)
-        written.append(summary)
 
 
 def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:

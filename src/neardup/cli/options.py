@@ -105,7 +105,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         """
         values = {name: getattr(self, name) for name in ("recipe", *_PLAIN_FIELDS)}
         values["content"] = resolve_content(self.html, self.content)
-        values["ignore"] = None if self.ignore is None else _read_boilerplate(self.ignore)
+        values["ignore"] = None if self.ignore is None else read_boilerplate(self.ignore)
         return {name: value for name, value in values.items() if value is not None} | _parse_fields(
             self.set_fields or ()
         )
@@ -142,7 +142,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
 
 
-def _read_boilerplate(path: str) -> str:
+def read_boilerplate(path: str) -> str:
+    """Return the text of a file for ``--ignore``; raise ``InputError`` if there is none."""
     from neardup import files
 
     text = decode_text(files.read_file(path, "give --ignore a text file"), path)

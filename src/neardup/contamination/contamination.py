@@ -204,6 +204,7 @@ def check_contamination(
     ngrams: int = 13,
     at_least: float = 0.5,
     min_words: int = 8,
+    ignore: str = "",
     text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
@@ -228,6 +229,9 @@ def check_contamination(
         The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
     min_words : int
         Texts of the test set with fewer words are skipped; [Brown et al. 2020, appendix C] takes 8.
+    ignore : str
+        Text whose n-grams do not count, such as the instruction that all items of a test set begin with. An item
+        without any other n-gram counts as too short.
     text_column, id_column : str, optional
         Columns of the training texts; detected automatically.
     threads, progress
@@ -259,7 +263,7 @@ def check_contamination(
     items = as_corpus(test, columns[0] if columns and not isinstance(test, Corpus) else None)
     clock = Clock()
     with clock.stage("test set"):
-        passages = make_passages(read_items(items, columns), ngrams, min_words)
+        passages = make_passages(read_items(items, columns), ngrams, min_words, ignore)
         share = Fraction(str(at_least))
     best = np.zeros(len(passages), np.int64)
     found = Contamination(
@@ -275,6 +279,10 @@ def check_contamination(
     found.spans = pa.concat_tables(tables)
     found.rejected = dict(training.rejected.counts)
     return found
+
+
+#: The most places of a repeated gram of an item that a span is tried from.
+_MOST_PLACES = 100
 
 
 class _Piece(NamedTuple):
@@ -365,7 +373,8 @@ def _find_spans(
     )
     item_places: dict[int, list[int]] = {}
     for at, gram in enumerate(grams):
-        item_places.setdefault(gram, []).append(at)
+        if gram >= 0 and len(known := item_places.setdefault(gram, [])) < _MOST_PLACES:
+            known.append(at)
     found = {place: gram for place, gram in zip(places.tolist(), numbers.tolist(), strict=True) if gram in item_places}
     spans, last_place = list[Span](), -1
     for place in sorted(found):
