@@ -63,7 +63,9 @@ def test_kept_documents_of_a_delivery_are_added_to_the_index(sides: tuple[Path, 
     assert documents(index) == 3
     write_lines(new, [{"id": "n2", "text": "a text that nobody has seen before, under a name that is there"}])
     before = names_in(tmp_path), kept.read_bytes()
-    assert says(refused("dedup", new, "--against", index, "--add", "-o", kept, "--force"), "'n2'", "remove it first")
+    assert says(
+        refused("dedup", new, "--against", index, "--add", "-o", kept, "--force"), "'n2'", "remove the old one first"
+    )
     assert (names_in(tmp_path), kept.read_bytes()) == before
     assert documents(index) == 3
 

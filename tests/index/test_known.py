@@ -14,6 +14,7 @@ from sentences import says
 
 import neardup as nd
 from neardup.errors import InputError
+from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
 from neardup.index.writer import open_writer
@@ -136,3 +137,27 @@ def test_deliveries_in_any_order_leave_each_document_once(tmp_path_factory: pyte
     DiskIndex(folder).check()
     with open_writer(folder) as writer:
         assert writer.manifest.documents == len(wanted)
+
+
+def test_an_index_opens_while_a_writer_replaces_its_segments(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nd.open_index(archive).add(rows_of(60))
+    path, calls = segment.segment_path, 0
+
+    def compacted_first(*arguments: Any) -> str:
+        nonlocal calls
+        found, calls = path(*arguments), calls + 1
+        if calls == 3:
+            # The file was there when its size was checked.
+            nd.open_index(archive).compact()
+        return found
+
+    monkeypatch.setattr(segment, "segment_path", compacted_first)
+    assert len(nd.open_index(archive)) == 4
+    assert calls > 3
+
+
+def test_a_query_without_features_matches_nothing(tmp_path: Path) -> None:
+    for name, options in (("sets", CHOICES), ("bits", {"recipe": "simhash"})):
+        index = nd.build_index(rows_of(0, 1), tmp_path / name, **options)
+        assert index.query("* * *") == index.query("") == []
+    assert nd.build_index(rows_of(0, 1), tmp_path / "nearest", **CHOICES).query("...", 2) == []
