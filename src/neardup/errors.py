@@ -6,6 +6,7 @@
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
     ├── StoreError          a store that is damaged, in use, full or another recipe's
+    │   └── ClosedStore     a store that was closed before the call, or removed
     └── UnknownDocument     an id that the corpus does not have
 
 The command line prints only the message and exits with 2.
@@ -48,8 +49,18 @@ def option(command: str, python: str = "") -> str:
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
+#: A message is cut in the middle beyond so many characters, which only values of the input take, and has one line.
+_LONGEST_MESSAGE, _LONGEST_END = 2000, 500
+
+
 class NeardupError(Exception):
     """Base of all errors that are caused by the input or the caller."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        text = str(message)
+        if len(text) > _LONGEST_MESSAGE:
+            text = f"{text[: _LONGEST_MESSAGE - _LONGEST_END]} ... {text[-_LONGEST_END:]}"
+        super().__init__(" ".join(text.splitlines()), *more)
 
 
 class InputError(NeardupError):
@@ -82,6 +93,10 @@ class RecipeError(NeardupError, ValueError):
 
 class StoreError(NeardupError):
     """A store that is damaged, in use, full or another recipe's."""
+
+
+class ClosedStore(StoreError):
+    """A store that was closed before the call."""
 
 
 class UnknownDocument(NeardupError, KeyError):

@@ -7,12 +7,14 @@ import fcntl
 import os
 import re
 import secrets
+import select
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Self
+from typing import BinaryIO, Self
 
 from neardup.errors import InputError, OutputError, StoreError
 
@@ -186,13 +188,51 @@ def flush_folder(folder: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
-def read_file(path: str | os.PathLike[str], hint: str) -> bytes:
-    """Return the bytes of a file; ``InputError`` ends with ``hint``, which states what to give."""
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file, or a pipe that somebody writes to; raises ``OSError`` for what has no end, or never begins."""
+    # Opening a pipe to which nobody writes would wait for ever.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        kind = os.fstat(handle).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(kind) and not _has_writer(handle, kind):
+            raise OSError(errno.EINVAL, "It is neither a file nor a pipe that somebody writes to")
+        os.set_blocking(handle, True)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _has_writer(handle: int, kind: int) -> bool:
+    """Return whether somebody writes to a pipe, or has written to it."""
+    if not stat.S_ISFIFO(kind):
+        return False
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    # A pipe without a writer has ended from the start; one with a writer has data, or none yet.
+    if [events for _, events in waiting.poll(0) if events & select.POLLIN]:
+        return True
+    try:
+        return bool(os.read(handle, 1))
+    except BlockingIOError:
+        return True
+
+
+def read_file(path: str | os.PathLike[str], hint: str, *, largest: int | None = None) -> bytes:
+    """Return the bytes of a file; ``InputError`` ends with ``hint``, which states what to give.
+
+    A file of more than ``largest`` bytes is refused before it is read.
+    """
+    try:
+        with open_file(path) as file:
+            data = file.read(-1 if largest is None else largest + 1)
     except OSError as error:
         raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {hint}") from None
+    if largest is not None and len(data) > largest:
+        raise InputError(f"{os.fspath(path)} has more than the {largest:,} bytes allowed; {hint}")
+    return data
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:

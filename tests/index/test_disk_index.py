@@ -307,7 +307,7 @@ def test_every_flipped_byte_is_found(place: Path) -> None:
     texts = [NEWS, OTHER, *corpus(1100)]
     index = nd.build_index({"id": [str(at) for at in range(len(texts))], "text": texts}, place).remove(["1"])
     files = [place / MANIFEST, *(place / name for name in index.manifest.files)]
-    assert len(files) == 12
+    assert len(files) == 14
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()

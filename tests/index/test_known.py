@@ -141,17 +141,16 @@ def test_deliveries_in_any_order_leave_each_document_once(tmp_path_factory: pyte
 
 def test_an_index_opens_while_a_writer_replaces_its_segments(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nd.open_index(archive).add(rows_of(60))
-    path, calls = segment.segment_path, 0
+    open_file, calls = segment._open_file, 0
 
-    def compacted_first(*arguments: Any) -> str:
+    def compacted_first(*arguments: Any) -> Any:
         nonlocal calls
-        found, calls = path(*arguments), calls + 1
+        calls += 1
         if calls == 3:
-            # The file was there when its size was checked.
             nd.open_index(archive).compact()
-        return found
+        return open_file(*arguments)
 
-    monkeypatch.setattr(segment, "segment_path", compacted_first)
+    monkeypatch.setattr(segment, "_open_file", compacted_first)
     assert len(nd.open_index(archive)) == 4
     assert calls > 3
 

@@ -35,6 +35,29 @@ def test_a_change_in_any_kernel_source_changes_the_folder(tmp_path: Path, monkey
     assert len(set(folders)) == 3
 
 
+@pytest.mark.parametrize("how", ["folder", "file", "link", "above"])
+def test_code_that_others_could_have_written_is_refused(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    cache_folder = compilation.cache_folder.__wrapped__
+    folder = cache_folder()
+    assert folder is not None
+    (folder / "kernel.nbi").write_text("")
+    assert cache_folder() == folder
+    if how == "folder":
+        folder.chmod(0o777)
+    elif how == "file":
+        (folder / "kernel.nbi").chmod(0o666)
+    elif how == "link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.parent.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="others can .*compiled again in each run: remove it, or name another"):
+        assert cache_folder() is None
+
+
 def test_cached_arrays_are_built_once_and_again_if_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
     built: list[int] = []

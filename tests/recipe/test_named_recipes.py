@@ -76,7 +76,7 @@ def test_a_classifier_is_no_recipe(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04\xf0\x9f")
     with pytest.raises(RecipeError) as refused:
         load_recipe(path)
-    assert says(refused.value, "c.neardup", "is no text file; give a TOML file, or a classifier with classifier=")
+    assert says(refused.value, "c.neardup", "is not a text file; give a TOML file, or a classifier with classifier=")
 
 
 def test_ddd_is_half_exact_by_content() -> None:

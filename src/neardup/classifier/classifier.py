@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import unicodedata
 import zipfile
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ import pyarrow as pa
 
 from neardup.classifier.feature_rows import facts_digest
 from neardup.classifier.vector import Records, Vector, needed_columns, read_records
-from neardup.errors import InputError, OutputError, RecipeError, option, with_suggestions
+from neardup.errors import InputError, OutputError, RecipeError, option, quoted, with_suggestions
 from neardup.features.statistics import Statistics
 from neardup.files import read_file, write_file
 from neardup.kernels import Bools, Floats, Words
@@ -420,9 +422,24 @@ def unpack_classifier(data: bytes, name: str) -> Classifier:
             raise InputError(f"{name} does not give the classifier that was saved; {way_out}")
     except InputError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError, RecipeError) as error:
-        raise InputError(f"{name} contains no readable classifier ({error}); {way_out}") from None
+    except _UNREADABLE as error:
+        raise InputError(f"{name} contains no readable classifier ({quoted(str(error))}); {way_out}") from None
     return classifier
+
+
+#: What reading, checking and converting a manifest and arrays of any content may raise.
+_UNREADABLE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+    SyntaxError,
+    TokenError,
+    RecipeError,
+)
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
@@ -433,8 +450,9 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-            # An uncompressed entry is no larger than the file, so reading it is safe.
-            if all(entry.compress_type == zipfile.ZIP_STORED for entry in entries):
+            is_stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+            # Entries that do not overlap are together no larger than the file.
+            if is_stored and sum(max(entry.file_size, entry.compress_size) for entry in entries) <= len(data):
                 return {entry.filename: archive.read(entry) for entry in entries}
     except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, RuntimeError):
         pass
@@ -446,9 +464,17 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
     from neardup.classifier.domain import Domain
 
     def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
-        values = np.load(io.BytesIO(entries[f"{entry}.npy"]), allow_pickle=False)
-        if values.ndim != dimensions or values.dtype != np.dtype(kind).newbyteorder("<"):
-            raise ValueError(f"{entry} is an array of {values.dtype}, {values.ndim}-dimensional")
+        data = entries[f"{entry}.npy"]
+        file = io.BytesIO(data)
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError(f"{entry} has another format")
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        if len(shape) != dimensions or dtype != np.dtype(kind).newbyteorder("<"):
+            raise ValueError(f"{entry} is an array of {dtype}, {len(shape)}-dimensional")
+        # Before memory is taken for what the header says.
+        if min(shape) < 0 or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+            raise ValueError(f"{entry} has another length")
+        values = np.frombuffer(data, dtype, offset=file.tell()).reshape(shape, order="F" if is_fortran else "C")
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"{entry} is not finite")
         return np.ascontiguousarray(values, kind)
@@ -476,10 +502,14 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
     is_rectangular = machine.support.shape == (len(machine.dual), len(vector))
     if shapes != {(len(vector),)} or not is_rectangular or scores.shape != labels.shape:
         raise ValueError("its arrays differ in length")
-    if any(counts.features.shape != counts.df.shape for counts in statistics.values()):
-        raise ValueError("its document frequencies differ in length")
+    for counts in statistics.values():
+        _check_statistics(counts)
     if {component.df_features for component in vector.components} - {""} - statistics.keys():
         raise ValueError("document frequencies are missing")
+    if not (machine.scale > 0).all() or machine.gamma < 0 or machine.a > 0:
+        raise ValueError("its machine has a scale, gamma or slope of another sign")
+    if math.isnan(cut := float(manifest["cut"])):
+        raise ValueError("its cut is not a number")
     if scalars["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
         raise ValueError(f"kernel {scalars['kernel']!r}")
     return Classifier(
@@ -489,13 +519,23 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
         machine=machine,
         scores=scores,
         labels=labels,
-        cut=float(manifest["cut"]),
+        cut=cut,
         title_column=str(manifest["columns"]["title"]),
         time_column=str(manifest["columns"]["time"]),
         training=dict(manifest["training"]),
         domain=None if manifest["domain"] is None else Domain.from_dict(manifest["domain"], len(vector)),
         training_documents=array("training_documents", np.uint64),
     )
+
+
+def _check_statistics(counts: Statistics) -> None:
+    """Check document frequencies that a file contains; raises ``ValueError`` if no collection has them."""
+    totals = counts.documents, counts.distinct, counts.largest_square_sum
+    if not all(0 <= total < 1 << 62 for total in totals) or counts.features.shape != counts.df.shape:
+        raise ValueError("its document frequencies differ in length, or are too large")
+    is_ascending = (counts.features[1:] > counts.features[:-1]).all()
+    if not is_ascending or not ((counts.df > 0) & (counts.df <= counts.documents)).all():
+        raise ValueError("its document frequencies are not those of a collection")
 
 
 def _digest(body: bytes) -> bytes:

@@ -179,6 +179,11 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+    if corpus.page_archives and recipes and not any(recipe.content for recipe in recipes):
+        print_message(
+            f"the pages in {corpus.page_archives[0]} are compared with all tags and navigation; --html compares only "
+            "their main content"
+        )
 
 
 def describe_columns(corpus: Corpus) -> str:
@@ -200,7 +205,9 @@ def print_columns(corpus: Corpus) -> None:
 
 
 def print_rejected_records(corpus: Corpus) -> None:
-    """Print the first rejected records and all torn files; for the latter the command exits with 3."""
+    """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
+    if corpus.skipped:
+        print_message(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
         print_message(f"rejected: {example}")
@@ -209,8 +216,13 @@ def print_rejected_records(corpus: Corpus) -> None:
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
             print_message(f"rejected from the reference: {example}")
+    for example in corpus.failed_pages.examples:
+        print_message(f"page without its main content: {example}; all of its text is compared")
+    if corpus.failed_pages.total > len(corpus.failed_pages.examples):
+        more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
+        print_message(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
-        way_out = "" if corpus.allow_torn else "; get the whole file, or accept what was read with --allow-torn"
+        way_out = "" if corpus.allow_torn else f"; {torn.hint}, or accept what was read with --allow-torn"
         print_message(f"{torn}{way_out}")
     if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)
@@ -305,7 +317,8 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
     second = bool(recipe.second_step)
     stages = {
         "count": recipe.needs_statistics,
-        "read": True,
+        "read": not recipe.content,
+        "pages": bool(recipe.content),
         "join": True,
         "margin": margin and not second,
         "verify": second,

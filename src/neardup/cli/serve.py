@@ -54,6 +54,7 @@ def serve(
     max_answer: Annotated[
         int, option("SIZE", "Largest answer.", _LIMITS, parser=parse_size, show_default="64MB")
     ] = 64_000_000,
+    max_indexes: Annotated[int, option("NUMBER", "Maximum number of indexes, with main.", _LIMITS, min=1)] = 100,
     sample: StatisticsSample = None,
 ) -> None:
     """Answer over HTTP whether a document repeats an earlier one.
@@ -95,7 +96,7 @@ def serve(
         port=port,
         hosts=allow_host or (),
         tokens=tokens,
-        limits=Limits(max_body, max_batch, max_waiting, max_answer),
+        limits=Limits(max_body, max_batch, max_waiting, max_answer, max_indexes),
         classifiers=classifiers,
     )
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:

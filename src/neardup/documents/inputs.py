@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
+import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
@@ -16,7 +21,7 @@ from pyarrow import fs as arrow_fs
 
 from neardup.errors import InputError, option
 
-Kind = Literal["parquet", "arrow", "arrow stream", "jsonl", "csv", "text", "folder"]
+Kind = Literal["parquet", "arrow", "arrow stream", "jsonl", "csv", "text", "warc", "mbox", "mail"]
 Codec = Literal["gzip", "zstd", "bz2"]
 
 KIND_OF_SUFFIX: dict[str, Kind] = {
@@ -31,10 +36,37 @@ KIND_OF_SUFFIX: dict[str, Kind] = {
     ".csv": "csv",
     ".tsv": "csv",
 }
+#: Formats that are read and not written.
+INPUT_KIND_OF_SUFFIX: dict[str, Kind] = {
+    **KIND_OF_SUFFIX,
+    ".warc": "warc",
+    ".wet": "warc",
+    ".mbox": "mbox",
+    ".eml": "mail",
+}
 CODEC_OF_SUFFIX: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 PAGE_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
-TEXT_SUFFIXES = PAGE_SUFFIXES | {"", ".txt", ".text", ".md", ".rst", ".xml", ".tex", ".log"}
-SUFFIX_LIST = ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .txt and .md"
+SUBTITLE_SUFFIXES = frozenset({".srt", ".vtt"})
+FEED_SUFFIXES = frozenset({".rss", ".atom", ".rdf"})
+_PROSE = "txt text md markdown rst adoc asciidoc org tex bib log xml wiki textile po pot sbv ass ssa sub lrc ics vcf"
+_SETTINGS = "json5 jsonc yaml yml toml ini cfg conf properties env"
+_SOURCE = (
+    "py pyi ipynb c h cc cpp cxx hh hpp hxx cs java kt kts scala groovy clj js mjs cjs jsx ts tsx vue svelte css scss "
+    "sass less go rs rb php pl pm lua r jl m mm swift dart f f90 f95 for pas hs ml mli fs fsx erl ex exs el lisp scm "
+    "sh bash zsh fish ps1 bat cmd sql graphql proto tf gradle cmake mk v sv vhd vhdl asm s diff patch nix zig nim d "
+    "tcl awk"
+)
+#: A file of such a name is one text, whatever is in it.
+TEXT_SUFFIXES = (
+    PAGE_SUFFIXES
+    | SUBTITLE_SUFFIXES
+    | FEED_SUFFIXES
+    | {"", *(f".{name}" for name in f"{_PROSE} {_SETTINGS} {_SOURCE}".split())}
+)
+SUFFIX_LIST = (
+    ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .warc, .wet, .mbox, .eml, or that of a text "
+    "such as .txt, .md, .html, .srt or .py"
+)
 
 _MAGIC_CODECS: tuple[tuple[bytes, Codec], ...] = (
     (b"\x1f\x8b\x08", "gzip"),
@@ -45,7 +77,13 @@ _MAGIC_KINDS: tuple[tuple[bytes, Kind], ...] = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "arrow"),
     (b"\xff\xff\xff\xff", "arrow stream"),
+    (b"WARC/1.", "warc"),
+    (b"WARC/0.", "warc"),
 )
+#: The first line of a mailbox, with a time of day and a year, and a field after it.
+_MAILBOX = re.compile(rb"From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:)")
+#: The path of a mail in a maildir: a unique name that begins with the time.
+_MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/\d{9,}[._][^/]+\Z")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -75,7 +113,7 @@ def suffixes(name: str) -> tuple[str, Codec | None]:
 def format_of_name(name: str) -> Format | None:
     """Return the format that a file's name says; None if it says none."""
     suffix, codec = suffixes(name)
-    kind = KIND_OF_SUFFIX.get(suffix)
+    kind = INPUT_KIND_OF_SUFFIX.get(suffix)
     if kind is None and suffix in TEXT_SUFFIXES:
         kind = "text"
     return None if kind is None else Format(kind, codec)
@@ -94,20 +132,62 @@ def codec_of_bytes(head: bytes) -> Codec | None:
 def kind_of_bytes(head: bytes, named_kind: Kind | None) -> Kind | None:
     """Return the kind that the first (decompressed) kilobytes show, else the one that the name says.
 
-    If the name says none, a line of JSON or a header row is enough.
+    A text that begins as a mailbox is one. If the name says nothing, the start must be that of a table: see
+    ``guessed_kind``.
     """
     magic = next((kind for magic, kind in _MAGIC_KINDS if head.startswith(magic)), None)
     if magic is not None:
         return magic
-    if named_kind is not None:
-        return named_kind
+    if named_kind in ("text", None) and _MAILBOX.match(head):
+        return "mbox"
+    return named_kind or guessed_kind(head)
+
+
+#: Rows of a file without a telling name that are looked at.
+_PROBED_ROWS = 20
+#: The name of a column as people write it, neither a sentence nor markup.
+_NAME = re.compile(r"[\w$#](?:[\w .$#/()%+-]|:(?! )){0,59}")
+
+
+def guessed_kind(head: bytes) -> Kind | None:
+    """Return the kind of a file whose name says nothing; None if its start is not that of a table.
+
+    One of the first JSON lines is an object. Delimited text begins with a header row of at least two names, all
+    different, and most of the first rows after it have as many fields.
+    """
     start = head.removeprefix(_BOM).lstrip()
     if start.startswith(b"{"):
-        return "jsonl"
-    header = start.partition(b"\n")[0]
-    if b"\0" not in header and any(mark in header for mark in (b",", b"\t", b";", b"|")):
-        return "csv"
-    return None
+        return "jsonl" if _has_object(start) else None
+    if b"\0" in start:
+        return None
+    delimiter = delimiter_of(start.partition(b"\n")[0], "")
+    text = start.decode(errors="replace")
+    try:
+        rows = list(islice(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)), _PROBED_ROWS))
+    except csv.Error:
+        return None
+    if not rows:
+        return None
+    header, *others = rows
+    names = {name.strip() for name in header}
+    are_names = len(names) == len(header) > 1 and all(map(_NAME.fullmatch, names))
+    fitting = sum(len(row) == len(header) for row in others)
+    return "csv" if are_names and 2 * fitting >= len(others) else None
+
+
+def _has_object(start: bytes) -> bool:
+    """Return whether one of the first lines is an object of JSON, or the beginning of one longer than what was read."""
+    lines = start.split(b"\n", _PROBED_ROWS)[:_PROBED_ROWS]
+    if len(lines) == 1:
+        return lines[0][1:].lstrip()[:1] in (b'"', b"}")
+    return any(_is_object(line) for line in lines)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def delimiter_of(header: bytes, name: str) -> str:
@@ -144,6 +224,11 @@ class InputFile:
     """The folder in which it was found."""
     is_pipe: bool = False
     """Whether it is standard input or another pipe, whose name says nothing without a suffix."""
+
+    @property
+    def is_in_maildir(self) -> bool:
+        """Whether its place and its name are those of a mail in a maildir."""
+        return _MAILDIR.search(self.path) is not None
 
     def refuse_if_changed(self) -> None:
         """Raise InputError if the size or the time of change differs from when the file was found."""
@@ -286,13 +371,13 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         raise InputError(f"{name} is an index, which is no input here: {hint} {commands}")
     files.sort(key=lambda file: file.relative)
     documents = [file for file in files if not file.relative.startswith(indexes)]
-    data = [file for file in documents if suffixes(file.relative)[0] in KIND_OF_SUFFIX]
+    data = [file for file in documents if file.is_in_maildir or suffixes(file.relative)[0] in INPUT_KIND_OF_SUFFIX]
     texts = [file for file in documents if suffixes(file.relative)[0] in TEXT_SUFFIXES]
     chosen = data or texts
     if not chosen:
         raise InputError(
-            f"{name} holds no document: a folder needs data files (.parquet, .jsonl, .csv, .arrow ...) "
-            "or texts (.txt, .md, .html, no suffix)"
+            f"{name} holds no document: a folder needs data files (.parquet, .jsonl, .csv, .warc, .eml ...) "
+            "or texts (.txt, .md, .html, .py, no suffix ...)"
         )
     if len(chosen) < len(files):
         noun = "data file" if data else "text file"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from neardup.documents.column_paths import ColumnPath, find_in_types, possible_p
 from neardup.documents.inputs import Codec, InputFile, one_line
 from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, map_type, unified_schema
+from neardup.documents.records import ReadOptions, Reason, Source, map_type, unified_schema
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -53,7 +54,7 @@ def count_types(record: bytes, columns: dict[str, _Types]) -> None:
             types, kind = columns.setdefault(name, {}), _kind_of(value)
             count, earlier = types.get(kind, (0, pa.null()))
             # A null says nothing about the type, unless there are only nulls.
-            types[kind] = count + (value is not None), merged_type(earlier, type_of(value)) or earlier
+            types[kind] = count + (value is not None), merged_type(earlier, type_of(value), lenient=True) or earlier
 
 
 def _kind_of(value: Any) -> str:
@@ -72,13 +73,13 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
     if isinstance(value, list):
         item = pa.null()
         for inner in value if depth < _DEEPEST else ():
-            item = merged_type(item, type_of(inner, depth + 1)) or item
+            item = merged_type(item, type_of(inner, depth + 1), lenient=True) or item
         return pa.list_(item)
     return {str: pa.large_string(), bool: pa.bool_()}.get(type(value), pa.null())
 
 
-def merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return a type for values of two types; None if they do not fit together."""
+def merged_type(left: pa.DataType, right: pa.DataType, *, lenient: bool = False) -> pa.DataType | None:
+    """Return a type for values of two types; None if they do not fit together, or if ``lenient`` text or the first."""
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):
@@ -86,15 +87,17 @@ def merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(left) and pa.types.is_struct(right):
         fields = {field.name: field.type for field in left}
         for field in right:
-            merged = merged_type(fields.get(field.name, pa.null()), field.type)
+            merged = merged_type(fields.get(field.name, pa.null()), field.type, lenient=lenient)
             if merged is None:
                 return None
             fields[field.name] = merged
         return pa.struct(list(fields.items()))
     if pa.types.is_list(left) and pa.types.is_list(right):
-        item = merged_type(left.value_type, right.value_type)
+        item = merged_type(left.value_type, right.value_type, lenient=lenient)
         return None if item is None else pa.list_(item)
-    return pa.float64() if {left, right} == {pa.int64(), pa.float64()} else None
+    if {left, right} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return None if not lenient else right if right == pa.large_string() else left
 
 
 _HEAD_LINES = 100
@@ -163,9 +166,11 @@ class JsonLines:
             return False
         for path in possible_paths(name, decoded) if isinstance(decoded, dict) else ():
             value = path.of_object(decoded)
-            if value is not None and value != []:
+            if value not in (None, "", []):
                 kind = type_of(value)
-                self._found[name] = replace(path, kind=kind.value_type if path.is_list else kind)
+                self._found[name] = replace(
+                    path, kind=kind.value_type if path.is_list and isinstance(value, list) else kind
+                )
                 return True
         return False
 
@@ -222,7 +227,7 @@ class JsonLines:
     def parse_record(self, record: str, options: ReadOptions) -> Row:
         """Parse one record, by Python."""
         values = _values_of(record, {name: self._path(name, options) for name in options.names})
-        texts = [text for name in options.texts if (text := values[name]) is not None]
+        texts = [text for name in options.texts if (text := _text_at(name, values[name], options)) is not None]
         if not texts:
             raise RecordError(Reason.NO_TEXT)
         if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
@@ -352,6 +357,14 @@ def _refuse_surrogates(text: str) -> None:
         raise RecordError(Reason.NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
 
 
+def _text_at(name: str, value: Any, options: ReadOptions) -> Any:
+    """Return the value of a text path; where another path goes on from it, only its strings count."""
+    goes_on = any(other.startswith((f"{name}[", f"{name}.")) for other in options.texts)
+    if not goes_on or not isinstance(value, list | dict):
+        return value
+    return join_texts(item for item in value if type(item) is str) or None
+
+
 def _id_of(value: Any) -> int | str:
     if value is None:
         raise RecordError(Reason.NO_ID)
@@ -405,3 +418,40 @@ def _raise_no_table(name: str, error: BaseException) -> NoReturn:
         f"{name}: its records do not fit one table ({one_line(error)}); write JSON lines instead, or give "
         "each field one type"
     ) from None
+
+
+def may_have_records(source: Source) -> bool:
+    """Return whether ``texts_of_records`` can read a source: JSON lines, and what is written as such."""
+    return not isinstance(source, LineSource) or isinstance(source.dialect, JsonLines)
+
+
+def texts_of_records(masked: Iterable[tuple[Source, np.ndarray]], texts: Sequence[str]) -> pa.Table:
+    """Return records whose values fit no table as a table of strings.
+
+    Its columns are the fields of the records and those of objects in them by their paths, each value as it is written,
+    and under the first name of ``texts`` the texts of these columns and paths.
+    """
+    rows: list[dict[str, str | None]] = []
+    for source, mask in masked:
+        paths = [path.as_text() for name in texts if (path := source.find_column(name)) is not None]
+        for raw in source.records(mask):
+            decoded = decode(raw.record.decode().strip(" \t\r\n"))
+            row = {name: _written(value) for name, value in _fields_by_path(decoded)}
+            found = [text for path in paths if isinstance(text := path.of_object(decoded), str)]
+            rows.append(row | {texts[0]: join_texts(found)})
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pa.table({name: pa.array(values, pa.large_string()) for name, values in columns.items()})
+
+
+def _fields_by_path(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _fields_by_path(inner, f"{prefix}{name}.")
+        yield prefix + name, inner
+
+
+def _written(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None else value.encode(errors="replace").decode()
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()

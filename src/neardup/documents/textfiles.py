@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
 
@@ -10,13 +11,26 @@ import pyarrow as pa
 
 from neardup.documents.column_paths import ColumnPath
 from neardup.documents.columnar import TARGET_BYTES, fit_table
-from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
+from neardup.documents.inputs import (
+    FEED_SUFFIXES,
+    SUBTITLE_SUFFIXES,
+    InputFile,
+    codec_of_bytes,
+    input_errors,
+    is_page_name,
+    suffixes,
+)
 from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, invalid_utf8_offset
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
 from neardup.text.encoding import decode_page, detect_encoding
 
 _MAX_FILES = 8192
+#: The line of a cue's times in SubRip and WebVTT.
+_CUE_TIMES = re.compile(r"^[ \t]*(?:\d+:)?\d+:\d+[.,]\d+[ \t]*-->[^\n]*$", re.MULTILINE)
+_BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
+_REMARKS = ("NOTE", "STYLE", "REGION")
+_CUE_TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>|<[\d:.]{5,20}>|\{\\[^{}\n]{0,200}\}")
 _BOM = b"\xef\xbb\xbf"
 _SCHEMA = pa.schema([("id", pa.large_string()), ("text", pa.large_string())])
 
@@ -114,7 +128,50 @@ def _in_utf8(file: InputFile, content: bytes) -> bytes:
     if is_page_name(file.name):
         return decode_page(content).encode("utf-8", "replace")
     encoding, begin = detect_encoding(content)
-    return content[begin:].decode(encoding, "replace").encode("utf-8", "replace") if begin else content
+    if begin:
+        content = content[begin:].decode(encoding, "replace").encode("utf-8", "replace")
+    return spoken_words(content) if suffixes(file.name)[0] in SUBTITLE_SUFFIXES else content
+
+
+def spoken_words(content: bytes) -> bytes:
+    """Return the words of subtitles, without numbers, names and times of cues, remarks, styles and tags.
+
+    Bytes without times of cues, or that are not UTF-8, are returned as they are.
+    """
+    try:
+        text = content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return content
+    _, *cues = _CUE_TIMES.split(text)
+    if not cues:
+        return content
+    is_web = text.startswith("WEBVTT")
+    words: list[str] = []
+    for number, cue in enumerate(cues, 1):
+        first, *others = (block.strip("\n") for block in _BLANK_LINE.split(cue.removeprefix("\n")))
+        others = [block for block in others if block.strip()]
+        name = others[-1] if others and number < len(cues) and not cue.endswith("\n\n") else "\n"
+        if "\n" not in name and (is_web or name.strip().isdigit()):
+            # The name or number of the next cue, directly before its times.
+            others.pop()
+        words += [first, *(block for block in others if not (is_web and block.startswith(_REMARKS)))]
+    return _CUE_TAG.sub("", "\n".join(filter(None, words))).encode()
+
+
+def notes_on(files: list[InputFile]) -> list[str]:
+    """Return what users may want to know about how text files are read."""
+    subtitles = [file.name for file in files if suffixes(file.name)[0] in SUBTITLE_SUFFIXES]
+    feeds = [file.name for file in files if suffixes(file.name)[0] in FEED_SUFFIXES]
+    notes: list[str] = []
+    if subtitles:
+        notes.append(f"{_first_of(subtitles)}: of subtitles only the words are compared, not the numbers and times")
+    if feeds:
+        notes.append(f"{_first_of(feeds)}: each feed is one text here; neardup watch reads the items of feeds")
+    return notes
+
+
+def _first_of(names: list[str]) -> str:
+    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
 
 def content_of(file: InputFile) -> tuple[bytes, str]:

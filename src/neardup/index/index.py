@@ -19,8 +19,8 @@ from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import placed_output
 from neardup.index.known import DocumentKeys, find_known
-from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
-from neardup.index.segment import MatchRule, Segment, check_recipe, damage_error, segment_path
+from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
+from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels import Integers, Words
 from neardup.kernels.prefixes import overlaps_with_one
@@ -79,10 +79,10 @@ class DiskIndex:
             try:
                 self._segments = [Segment(self.path, part, self._match_rule) for part in self.manifest.segments]
                 break
-            except (StoreError, FileNotFoundError) as error:
-                # A writer may have replaced the segments meanwhile: before their sizes were checked, or after that.
+            except StoreError:
+                # A writer may have replaced the segments meanwhile.
                 if manifest is not None or attempt + 1 == _MAX_TRIES or read_manifest(self.path) == self.manifest:
-                    raise error if isinstance(error, StoreError) else damage_error(str(error.filename)) from None
+                    raise
         self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
         #: How many documents of the addition that made this object were known already.
         self.known_count = 0
@@ -196,7 +196,8 @@ class DiskIndex:
             if without_known and batch.ids is not None:
                 keys.add(batch.ids, batch.rows, batch.texts)
 
-        places = self.candidates(pieces(corpus, "look up", progress, add_keys), threads)
+        texts = pieces(corpus, "look up", progress, add_keys, content=self.recipe.content)
+        places = self.candidates(texts, threads)
         known = self._known_places(keys, strict=strict_ids) if without_known else places[:0]
         if all_documents:
             places = np.concatenate([first + documents for first, documents in self._present()])
@@ -421,10 +422,7 @@ class DiskIndex:
     def check(self) -> None:
         """Read every byte of the index; raise ``StoreError``, which names the first file that has changed."""
         for part in self.manifest.segments:
-            for path, file in part.files.items():
-                absolute = segment_path(self.path, path, part)
-                if digest_of(absolute) != file.digest:
-                    raise damage_error(absolute)
+            check_part(self.path, part)
 
 
 def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from neardup import files
 from neardup.documents.inputs import INDEX_MANIFEST
@@ -21,7 +22,7 @@ from neardup.version import __version__
 MANIFEST = INDEX_MANIFEST
 _LOCK = "lock"
 #: Format version. Raise it with every change to the bytes of a segment, or to how kernels read them.
-FORMAT = 3
+FORMAT = 4
 _DIGEST_BYTES = 16
 _PIECE = 1 << 22
 
@@ -81,22 +82,20 @@ class Manifest:
     def write(self, folder: str) -> None:
         """Make this the state of the index in a folder, atomically."""
         content = {"format": FORMAT, "neardup": __version__, **asdict(self)}
-        files.write_file(os.path.join(folder, MANIFEST), _json(content | {"digest": _digest(_json(content))}))
+        files.write_file(os.path.join(folder, MANIFEST), _json(content | {"digest": digest_of(_json(content))}))
 
 
 def _json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def _digest(data: bytes) -> str:
-    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def digest_of(path: str) -> str:
-    """Return the BLAKE2b digest of the bytes of a file."""
+def digest_of(data: bytes | BinaryIO) -> str:
+    """Return the BLAKE2b digest of some bytes, or of those of an open file."""
     found = blake2b(digest_size=_DIGEST_BYTES)
-    with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
+    if isinstance(data, bytes):
+        found.update(data)
+    else:
+        while piece := data.read(_PIECE):
             found.update(piece)
     return found.hexdigest()
 
@@ -119,23 +118,59 @@ def read_manifest(folder: str) -> Manifest:
     )
     try:
         content = json.loads(data)
-        form = int(content["format"])
+        form = _count(content["format"])
         if form != FORMAT:
             alternative = ", or a newer one" if form > FORMAT else ", or build the index again"
             raise StoreError(
                 f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
                 f"({quoted(content['neardup'])}){alternative}"
             )
-        if content.pop("digest") != _digest(_json(content)):
+        if content.pop("digest") != digest_of(_json(content)):
             raise damaged
         del content["format"], content["neardup"]
-        parts = [
-            SegmentEntry(**(part | {"files": {path: FileEntry(*of) for path, of in part["files"].items()}}))
-            for part in content.pop("segments")
-        ]
-        return Manifest(**content, segments=parts)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return _manifest(**content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise damaged from None
+
+
+def _count(value: object) -> int:
+    """Return a value of the manifest that counts something; raises ``ValueError`` if it is not a usable number."""
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError
+    return value
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(word, str) for word in value.values())
+
+
+def _manifest(recipe: Any, dependencies: Any, ids: Any, rows: Any, sequence: Any, segments: Any) -> Manifest:
+    """Return the manifest with these fields; raises ``ValueError`` or ``TypeError`` if one is not what it must be."""
+    if not isinstance(segments, list):
+        raise ValueError
+    parts = [_segment_entry(**part) for part in segments]
+    named = [f"{part.name}/id_ends" in part.files for part in parts]
+    if not isinstance(recipe, dict) or not _is_names(dependencies) or ids not in ("", "rows", "int64", "string"):
+        raise ValueError
+    if parts and named != [ids == "string"] * len(parts):
+        raise ValueError
+    return Manifest(recipe, dependencies, ids, _count(rows), _count(sequence), parts)
+
+
+def _segment_entry(
+    name: Any, documents: Any, removed: Any, text_bytes: Any, features: Any, files: Mapping[str, Any]
+) -> SegmentEntry:
+    """Return the entry with these fields; a file is in the folder of its segment, or a list of removed documents."""
+    if not re.fullmatch(r"segment-\d{6,12}", name) or _count(removed) > _count(documents):
+        raise ValueError
+    entries = {}
+    for path, (size, digest) in files.items():
+        if not re.fullmatch(rf"{name}/[a-z_]+(\.zstd)?|removed-\d{{6,12}}", path) or not isinstance(digest, str):
+            raise ValueError
+        entries[path] = FileEntry(_count(size), digest)
+    if sum(path.startswith("removed") for path in entries) != (removed > 0):
+        raise ValueError
+    return SegmentEntry(name, documents, removed, _count(text_bytes), _count(features), entries)
 
 
 def recipe_of(manifest: Manifest, folder: str) -> Recipe:

@@ -3,16 +3,21 @@
 Each document is indexed by the rare-first prefix of its features, in the order of the segment's own counts: every
 document that matches it shares a feature of that prefix (``search.join.find_prefixes``). Features take more space
 than text, so they are recomputed from the texts of the few candidates.
+
+What is read of a file is compared with the sum of its block before it is used (``kernels.blocks``); the manifest has
+the digest of the sums. Lengths and places are checked besides, since sums may be written to match.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +29,10 @@ from neardup.features.store import Block, set_addresses
 from neardup.files import flush_file
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
 from neardup.kernels import Bytes, Integers, Words
+from neardup.kernels.blocks import BLOCK_BYTES, CheckedFiles, block_sums, check_bytes, check_counts
 from neardup.kernels.counts import count_features
 from neardup.kernels.prefixes import (
+    COUNTS,
     PrefixIndex,
     RankedSets,
     begin_lists,
@@ -54,20 +61,19 @@ _DICTIONARY_BYTES, _SAMPLED_TEXTS, _SAMPLED_BYTES = 1 << 15, 1 << 10, 1 << 12
 _LEVEL = 1
 _MIN_BITS, _MAX_BITS = 10, 26
 _MAX_COUNT = 254
-#: The element types of the array files.
-_TYPES = {
-    "texts.zstd": "u1",
-    "dictionary": "u1",
-    "frames": "<u8",
-    "ends": "<u8",
-    "sizes": "<u4",
-    "bitmaps": "<u8",
-    "counts": "u1",
-    "heads": "<u4",
-    "entries": "<u8",
-    "values": "<u8",
-}
+#: The array files and their element types. The kernels know the first ones by their places (``kernels.prefixes``).
+_OF_SETS = {"sizes": "<u4", "bitmaps": "<u8", "counts": "u1", "heads": "<u4", "entries": "<u8"}
+_OF_FINGERPRINTS = {"sizes": "<u4", "values": "<u8"}
+_OF_TEXTS = {"frames": "<u8", "ends": "<u8", "texts.zstd": "u1", "dictionary": "u1"}
+#: Ids are whole numbers, or texts that end at ``id_ends``.
+_NUMBERED, _NAMED = {"ids": "<i8"}, {"ids": "u1", "id_ends": "<i8"}
+_SUMS = "sums"
+_TYPES = _OF_SETS | _OF_FINGERPRINTS | _OF_TEXTS | {"id_ends": "<i8"}
+#: How much longer than its frame a text may be: Zstandard's shortest block, of 4 bytes, gives 128 KB.
+_MAX_RATIO = 1 << 15
 _REMOVED = "<u4"
+#: So many places of texts are compared with their sums together.
+_PLACES_AT_A_TIME = BLOCK_BYTES // 8
 #: Texts per batch.
 _TEXTS_PER_BATCH = 1 << 10
 #: The minimum capacity for pairs of one kernel call.
@@ -186,11 +192,6 @@ class SegmentWriter:
         self._file.close()
         with open(os.path.join(self._folder, "dictionary"), "wb") as file:
             file.write(self._dictionary)
-        ids = pa.concat_arrays(self._ids)
-        with pa.OSFile(os.path.join(self._folder, "ids.arrow"), "wb") as sink:
-            table = pa.table({"id": ids})
-            with pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
         features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
@@ -198,11 +199,20 @@ class SegmentWriter:
         arrays = self._fingerprint_arrays(features, sizes) if by_bits else self._feature_sets(features, sizes)
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
         arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
+        arrays |= _id_arrays(pa.concat_arrays(self._ids))
         for file_name, array in arrays.items():
-            array.astype(_TYPES[file_name], copy=False).tofile(os.path.join(self._folder, file_name))
+            array.astype(_TYPES.get(file_name, array.dtype), copy=False).tofile(os.path.join(self._folder, file_name))
+        self._write_sums(named="id_ends" in arrays)
         names = sorted(os.listdir(self._folder))
         files = {f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name)) for file_name in names}
         return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, files)
+
+    def _write_sums(self, named: bool) -> None:
+        """Write the sums of the blocks of all files, one file after the other in the order of ``_types_of``."""
+        with open(os.path.join(self._folder, _SUMS), "wb") as file:
+            for name in _types_of(self._match_rule, named):
+                data = np.fromfile(os.path.join(self._folder, name), np.uint8)
+                file.write(block_sums(data).astype("<u8", copy=False).tobytes())
 
     def _fingerprint_arrays(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         values = np.zeros(len(sizes), np.uint64)
@@ -227,6 +237,18 @@ class SegmentWriter:
         finish_lists(index)
         heads, entries = index.heads, index.entries
         return {"sizes": sizes, "bitmaps": sets.bitmaps, "counts": counts, "heads": heads, "entries": entries}
+
+
+def _types_of(match_rule: MatchRule, named: bool) -> dict[str, str]:
+    """Return the array files of a segment, in the order of their sums, with their element types."""
+    return (_OF_FINGERPRINTS if match_rule.distance >= 0 else _OF_SETS) | _OF_TEXTS | (_NAMED if named else _NUMBERED)
+
+
+def _id_arrays(ids: pa.Array) -> dict[str, npt.NDArray[Any]]:
+    if pa.types.is_large_string(ids.type):
+        data, ends = text_buffers(ids)
+        return {"ids": data[ends[0] : ends[-1]], "id_ends": ends - ends[0]}
+    return {"ids": ids.cast(pa.int64()).to_numpy(zero_copy_only=False)}
 
 
 def _text_views(texts: pa.LargeStringArray) -> list[memoryview]:
@@ -254,7 +276,8 @@ def _slot_bits(number: int) -> int:
 def sync_file(path: str) -> FileEntry:
     """Sync a file to disk; return its size and digest."""
     flush_file(path)
-    return FileEntry(os.path.getsize(path), digest_of(path))
+    with open(path, "rb") as file:
+        return FileEntry(os.path.getsize(path), digest_of(file))
 
 
 def _ranked_sets(features: Words, sizes: Integers, shift: np.uint64, counts: Bytes, match_rule: Rule) -> RankedSets:
@@ -266,39 +289,111 @@ def _ranked_sets(features: Words, sizes: Integers, shift: np.uint64, counts: Byt
 class Segment:
     """A written segment with memory-mapped arrays; ``removed`` are its removed documents, int64[r] ascending.
 
-    Raises ``StoreError`` if a file is missing or has another size.
+    Raises ``StoreError`` if a file is missing, has another size, or contains what was not written.
     """
 
     def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule) -> None:
         self.part, self._folder, self._match_rule = part, folder, match_rule
-        self.removed = _read_removed(folder, part)
-        self.sizes: npt.NDArray[np.uint32] = self._map_array("sizes")
         self._local = threading.local()
+        self.removed = self._read_removed()
         # Everything is mapped now, since a writer that merges segments removes the files.
-        with pa.memory_map(self._path("ids.arrow")) as file:
-            self._ids = file.read_buffer()
-        self._texts, self._dictionary = self._map_array("texts.zstd"), self._map_array("dictionary")
-        self._frames, self._ends = self._map_array("frames"), self._map_array("ends")
-        if match_rule.distance >= 0:
-            self.values: Words = self._map_array("values")
-            return
-        self._size_bitmaps = self.sizes, self._map_array("bitmaps").reshape(-1, 8)
-        self.counts: Bytes = self._map_array("counts")
-        heads = self._map_array("heads")
-        self.index = PrefixIndex(heads, self._map_array("entries"), int(len(heads) - 1).bit_length() - 1, 0)
+        types = _types_of(match_rule, f"{part.name}/id_ends" in part.files)
+        self._arrays = {name: self._map(name, kind) for name, kind in types.items()}
+        self._check_lengths()
+        arrays = self._arrays.values()
+        firsts = np.cumsum([0, *(-(-array.nbytes // BLOCK_BYTES) for array in arrays)])
+        sums = self._read_sums(int(firsts[-1]))
+        self._checked_places = set[int]()
+        #: Of each block, whether it was compared with its sum; kernels and Python see the same bytes.
+        self._is_intact = bytearray(len(sums))
+        self._files = CheckedFiles(
+            np.array([array.ctypes.data for array in arrays], np.uint64),
+            np.array([array.nbytes for array in arrays]),
+            firsts,
+            sums,
+            np.frombuffer(self._is_intact, np.uint8),
+        )
+        self._places = {
+            name: (number, array.itemsize, int(firsts[number]))
+            for number, (name, array) in enumerate(self._arrays.items())
+        }
+        if match_rule.distance < 0:
+            heads, entries = self._arrays["heads"], self._arrays["entries"]
+            self._index = PrefixIndex(heads, entries, int(len(heads) - 1).bit_length() - 1, 0)
+            self._size_bitmaps = self._arrays["sizes"], self._arrays["bitmaps"].reshape(-1, 8)
+        self._texts, self._frames, self._ends = (self._arrays[name] for name in ("texts.zstd", "frames", "ends"))
 
     def __len__(self) -> int:
         return self.part.documents
 
-    def _path(self, name: str) -> str:
-        return segment_path(self._folder, f"{self.part.name}/{name}", self.part)
+    def _map(self, name: str, kind: str) -> npt.NDArray[Any]:
+        path = f"{self.part.name}/{name}"
+        with _open_file(self._folder, path, self.part) as file:
+            size = self.part.files[path].bytes
+            if size % np.dtype(kind).itemsize:
+                raise self._damage(name)
+            # A private copy gives writable arrays, which nobody writes to: kernels are compiled for these only.
+            return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY) if size else bytearray(), kind)
 
-    def _map_array(self, name: str) -> npt.NDArray[Any]:
-        path = self._path(name)
-        if not self.part.files[f"{self.part.name}/{name}"].bytes:
-            return np.empty(0, _TYPES[name])
-        # Mode "c" gives writable arrays, which nobody writes to: kernels are compiled for writable arrays only.
-        return np.asarray(np.memmap(path, _TYPES[name], mode="c"))
+    def _check_lengths(self) -> None:
+        """Check that the arrays are as long as the number of documents demands."""
+        count, lengths = len(self), {name: len(array) for name, array in self._arrays.items()}
+        expected = dict.fromkeys(("sizes", "values"), count) | dict.fromkeys(("frames", "ends", "id_ends"), count + 1)
+        expected["bitmaps"] = 8 * count
+        expected["ids"] = lengths["ids"] if "id_ends" in lengths else count
+        for name, slots in (("counts", 0), ("heads", 1)):
+            bits = (lengths.get(name, 0) - slots).bit_length() - 1
+            expected[name] = (1 << min(max(bits, _MIN_BITS), _MAX_BITS)) + slots
+        for name, length in lengths.items():
+            if length != expected.get(name, length):
+                raise self._damage(name)
+
+    def _read_sums(self, count: int) -> Words:
+        data = self._read_whole(f"{self.part.name}/{_SUMS}")
+        if len(data) != 8 * count:
+            raise self._damage(_SUMS)
+        return np.frombuffer(bytearray(data), "<u8")
+
+    def _read_whole(self, path: str) -> bytes:
+        """Return the bytes of a small file, compared with their digest."""
+        with _open_file(self._folder, path, self.part) as file:
+            data = file.read()
+        if digest_of(data) != self.part.files[path].digest:
+            raise damage_error(os.path.join(self._folder, path))
+        return data
+
+    def _read_removed(self) -> Integers:
+        lists = [path for path in self.part.files if not path.startswith(f"{self.part.name}/")]
+        if not lists:
+            return np.empty(0, np.int64)
+        data = self._read_whole(lists[0])
+        removed = np.frombuffer(data[: len(data) // 4 * 4], _REMOVED).astype(np.int64)
+        is_list = len(data) == 4 * self.part.removed and np.all(np.diff(removed) > 0)
+        if not is_list or np.any(removed >= self.part.documents):
+            raise damage_error(os.path.join(self._folder, lists[0]))
+        return removed
+
+    def _damage(self, name: str) -> StoreError:
+        return damage_error(os.path.join(self._folder, self.part.name, name))
+
+    def _check(self, name: str, begin: int, end: int) -> None:
+        """Check that the elements [begin, end) of an array are what was written."""
+        number, size, first = self._places[name]
+        begin, end = size * begin, size * end
+        blocks = self._is_intact[first + begin // BLOCK_BYTES : first - (-end // BLOCK_BYTES)]
+        if 0 in blocks and not check_bytes(self._files, number, begin, end):
+            raise self._damage(name)
+
+    def _whole(self, name: str) -> npt.NDArray[Any]:
+        """Return an array all of which is what was written."""
+        array = self._arrays[name]
+        self._check(name, 0, len(array))
+        return array
+
+    @property
+    def sizes(self) -> npt.NDArray[np.uint32]:
+        """The number of features of each document."""
+        return self._whole("sizes")
 
     def candidates(self, block: Block) -> tuple[Integers, Integers]:
         """Return pairs of places in a block and documents of the segment that may match, in order of place.
@@ -307,14 +402,18 @@ class Segment:
         """
         if self._match_rule.distance >= 0:
             return self._fingerprint_candidates(block)
-        shift = np.uint64(64 - (len(self.counts).bit_length() - 1))
-        sets = _ranked_sets(block.features, block.sizes, shift, self.counts, self._match_rule.rule)
+        counts, rule = self._arrays["counts"], self._match_rule.rule
+        shift = np.uint64(64 - (len(counts).bit_length() - 1))
+        if not check_counts(self._files, COUNTS, block.features, shift):
+            raise self._damage("counts")
+        sets = _ranked_sets(block.features, block.sizes, shift, counts, rule)
         scratch, out = self._scratch()
         at, found = 0, [np.empty((0, 2), np.int64)]
         while at < len(block.sizes):
             at, written = find_partners(
-                at, len(block.sizes), sets, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
+                at, len(block.sizes), sets, self._size_bitmaps, self._index, self._files, rule, scratch, out
             )
+            self._check_written(written)
             found.append(out[:written].copy())
         pairs = found[1] if len(found) == 2 else np.concatenate(found)
         return self._drop_removed(pairs[:, 0], pairs[:, 1])
@@ -328,12 +427,27 @@ class Segment:
         buffers: tuple[Any, Integers] = self._local.buffers
         return buffers
 
+    def _check_written(self, count: int) -> None:
+        """Check that a lookup has found no damage."""
+        if count < 0:
+            # They are unfinished.
+            del self._local.buffers
+            raise self._damage([*self._arrays][-1 - count])
+
     def candidates_of(self, features: Words) -> list[int]:
         """Return the documents that a set may match, ascending; see ``candidates``."""
         scratch, out = self._scratch()
         count = find_partners_of_one(
-            features, self.counts, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
+            features,
+            self._arrays["counts"],
+            self._size_bitmaps,
+            self._index,
+            self._files,
+            self._match_rule.rule,
+            scratch,
+            out,
         )
+        self._check_written(count)
         documents = sorted(out[:count, 1].tolist())
         if len(self.removed):
             documents = np.setdiff1d(documents, self.removed).tolist()
@@ -341,18 +455,19 @@ class Segment:
 
     def shared_bounds(self, features: Words) -> Integers:
         """Return an upper bound of the features that each document shares with a set; 0 for removed documents."""
-        bounds: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
+        counts, bitmaps = self._whole("counts"), self._whole("bitmaps").reshape(-1, 8)
+        bounds: Integers = overlap_bounds_with_one(features, counts, self.sizes, bitmaps)
         bounds[self.removed] = 0
         return bounds
 
     def _fingerprint_candidates(self, block: Block) -> tuple[Integers, Integers]:
-        queries = np.flatnonzero(block.sizes)
+        queries, values = np.flatnonzero(block.sizes), self._whole("values")
         if len(queries) == 1:
-            is_near = np.bitwise_count(self.values ^ block.features[0]) <= self._match_rule.distance
+            is_near = np.bitwise_count(values ^ block.features[0]) <= self._match_rule.distance
             documents = np.flatnonzero(is_near & (self.sizes > 0))
             return self._drop_removed(np.repeat(queries, len(documents)), documents)
         documents = np.flatnonzero(self.sizes)
-        found = hamming_pairs(np.concatenate([block.features, self.values[documents]]), self._match_rule.distance)
+        found = hamming_pairs(np.concatenate([block.features, values[documents]]), self._match_rule.distance)
         across = (found.left < len(queries)) & (found.right >= len(queries))
         return self._drop_removed(queries[found.left[across]], documents[found.right[across] - len(queries)])
 
@@ -371,28 +486,48 @@ class Segment:
     def ids(self) -> pa.Array:
         """Return the ids of all documents, removed ones included; memory-mapped."""
         if not hasattr(self._local, "ids"):
+            data = pa.py_buffer(self._whole("ids"))
+            buffers = [None, data]
+            kind = pa.int64()
+            if "id_ends" in self._arrays:
+                buffers, kind = [None, pa.py_buffer(self._whole("id_ends")), data], pa.large_string()
             try:
-                table = pa.ipc.open_file(pa.BufferReader(self._ids)).read_all()
-            except (pa.ArrowException, OSError):
-                raise damage_error(os.path.join(self._folder, self.part.name, "ids.arrow")) from None
-            self._local.ids = table["id"].combine_chunks()
-        ids: pa.Array = self._local.ids
-        return ids
+                ids = pa.Array.from_buffers(kind, len(self), buffers)
+                ids.validate(full=True)
+            except pa.ArrowInvalid:
+                raise self._damage("ids") from None
+            self._local.ids = ids
+        found: pa.Array = self._local.ids
+        return found
+
+    def _check_places(self, group: int) -> None:
+        """Check that the places of the texts of some documents are what was written; texts have sums of their own."""
+        begin = group * _PLACES_AT_A_TIME
+        for name in ("frames", "ends"):
+            self._check(name, begin, min(begin + _PLACES_AT_A_TIME, len(self)) + 1)
+        self._checked_places.add(group)
 
     def _text(self, document: int) -> bytes:
+        if document // _PLACES_AT_A_TIME not in self._checked_places:
+            self._check_places(document // _PLACES_AT_A_TIME)
         begin, end = self._frames[document : document + 2].tolist()
         first, last = self._ends[document : document + 2].tolist()
         if first == last:
             return b""
+        length = last - first
+        if not begin < end <= len(self._texts) or not 0 < length <= _MAX_RATIO * (end - begin):
+            raise self._damage("frames")
         if not hasattr(self._local, "decompressor"):
-            dictionary = _compression_dictionary(self._dictionary.tobytes())
+            dictionary = _compression_dictionary(self._whole("dictionary").tobytes())
             self._local.decompressor = zstandard.ZstdDecompressor(dictionary)
         try:
-            text: bytes = self._local.decompressor.decompress(self._texts[begin:end], last - first)
-        except zstandard.ZstdError:
+            text: bytes = self._local.decompressor.decompress(self._texts[begin:end], length)
+            # Kernels that read texts trust that they are UTF-8.
+            text.decode()
+        except (zstandard.ZstdError, UnicodeDecodeError, MemoryError):
             text = b""
-        if len(text) != last - first:
-            raise damage_error(os.path.join(self._folder, self.part.name, "texts.zstd"))
+        if len(text) != length:
+            raise self._damage("texts.zstd")
         return text
 
     def text_bytes_of(self, documents: Sequence[int]) -> tuple[Bytes, Integers]:
@@ -407,30 +542,36 @@ class Segment:
             yield pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
-def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
-    """Return the path of a file of a segment; raises ``StoreError`` if it is missing or has another size."""
+def _open_file(folder: str, path: str, part: SegmentEntry) -> BinaryIO:
+    """Open a file of a segment; raises ``StoreError`` if it is missing, no ordinary file, or has another size."""
     absolute = os.path.join(folder, path)
+    if path not in part.files:
+        raise damage_error(absolute)
     try:
-        size = os.path.getsize(absolute)
+        # Opening a pipe would wait for its other end.
+        file = os.fdopen(os.open(absolute, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except OSError as error:
         raise StoreError(
             f"{absolute} cannot be read ({error.strerror}): restore it from a copy, or build the index again"
         ) from None
-    if path not in part.files or size != part.files[path].bytes:
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_size != part.files[path].bytes:
+        file.close()
         raise damage_error(absolute)
-    return absolute
+    return file
+
+
+def check_part(folder: str, part: SegmentEntry) -> None:
+    """Read every byte of a segment; raises ``StoreError``, which names the first file that has changed."""
+    for path, entry in part.files.items():
+        with _open_file(folder, path, part) as file:
+            if digest_of(file) != entry.digest:
+                raise damage_error(os.path.join(folder, path))
 
 
 def damage_error(path: str) -> StoreError:
     """Return the error for a file whose bytes have changed."""
     return StoreError(f"{path} is damaged: restore it from a copy, or build the index again")
-
-
-def _read_removed(folder: str, part: SegmentEntry) -> Integers:
-    removal_lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
-    if not removal_lists:
-        return np.empty(0, np.int64)
-    return np.fromfile(segment_path(folder, removal_lists[0], part), _REMOVED).astype(np.int64)
 
 
 def removed_bytes(removed: Integers) -> bytes:

@@ -109,7 +109,7 @@ class IndexWriter:
                 if names is None:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
-                for texts in text_pieces(batch):
+                for texts in text_pieces(batch, self.recipe.content):
                     text_rows, text_ids = rows[begin : begin + len(texts)], names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:

@@ -7,9 +7,10 @@ keeps the array alive and guarantees that the bytes exist.
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import int64, njit, types, uint64
-from numba.core import cgutils
+from numba import int64, types, uint64
 from numba.extending import intrinsic
+
+from neardup.kernels.compilation import inlined
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
@@ -79,7 +80,7 @@ def trailing_zeros(typing, x):
     """Return the position of the lowest set bit of a uint64 that is not 0."""
 
     def emit(context, builder, signature, args):
-        return builder.cttz(args[0], cgutils.true_bit)
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), emit
 
@@ -167,7 +168,7 @@ def is_square_at_least(typing, a, b, c, d):
     return types.boolean(types.uint64, types.uint64, types.uint64, types.uint64), emit
 
 
-@njit(inline="always")
+@inlined
 def mix(x):
     """Scramble a uint64 by a bijection: two rounds of multiply and shift."""
     x ^= x >> 32
@@ -178,7 +179,7 @@ def mix(x):
     return x
 
 
-@njit(inline="always")
+@inlined
 def decode_character(data, i):
     """Return the code point of valid UTF-8 that begins at data[i], and its length in bytes."""
     b = int64(data[i])
@@ -197,7 +198,7 @@ CHUNK_BITS = 23
 _OFFSET_MASK = uint64((1 << CHUNK_BITS) - 1)
 
 
-@njit(inline="always")
+@inlined
 def pointer_to(bases, address):
     """Return the machine address of an address of the window's memory.
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from math import sqrt
 
-from numba import int64, njit, uint64
+from numba import int64, uint64
 
 from neardup.kernels.bits import is_square_at_least
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inlined, kernel
 
 JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT, EUCLIDEAN = 0, 1, 2, 3, 4, 5
 
 
-@njit(inline="always")
+@inlined
 def _ceil_div(a, b):
     return (a + b - 1) // b
 

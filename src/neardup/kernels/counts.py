@@ -13,11 +13,11 @@ from __future__ import annotations
 from math import log2
 
 import numpy as np
-from numba import int64, njit, uint8, uint32, uint64
+from numba import int64, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import required_overlap, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel
 from neardup.kernels.tables import clear_table, find_slot, home_slot, table_buffer
 
 #: The last exact count, the steps per octave beyond it, and the count that each byte stands for.
@@ -147,7 +147,7 @@ def _count_at_most(base, size, bound):
     return count
 
 
-@njit(inline="always")
+@inlined
 def _order_key(address, index, count):
     return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * index)) >> uint64(8))
 

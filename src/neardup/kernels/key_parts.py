@@ -7,11 +7,11 @@ the upper bits of the hash that selects its list in an index.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit, uint8, uint32, uint64
+from numba import int32, int64, uint8, uint32, uint64
 
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import required_overlap
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inlined, kernel
 from neardup.kernels.counts import PREFETCH_DISTANCE, increment_count
 from neardup.kernels.prefixes import (
     LAST_POSITION,
@@ -37,7 +37,7 @@ _SLOT_FACTOR = uint64(0xC2B2AE3D27D4EB4F)
 SLOT_BITS = 26
 
 
-@njit(inline="always")
+@inlined
 def _global_slot(feature, shift):
     """Return the slot of a feature among those of all parts."""
     return (feature * _SLOT_FACTOR) >> shift
@@ -122,7 +122,7 @@ def count_unshared(slots, lengths, slot_bits, unshared):
         at += int64(lengths[d])
 
 
-@njit(inline="always")
+@inlined
 def _six_bit_count(count):
     """Return a count in six bits: exact below 32, in steps of about seven from there on."""
     count = uint32(count)

@@ -9,11 +9,11 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int32, int64, njit, uint64
+from numba import float64, int32, int64, uint64
 
 from neardup.kernels.bits import is_product_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
-from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import clear_table, find_slot, home_slot, insert_values
 
 #: The kind of overlap: the number of shared features, the sum of smaller weights, or the sum of products of weights.
@@ -55,7 +55,7 @@ class InvertedLists(NamedTuple):
     weights: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def shared_weight(kind, weight, other_weight):
     """Return what a feature with two weights adds to the overlap of their documents."""
     if kind == COUNTS:
@@ -119,7 +119,7 @@ class NearestHeap(NamedTuple):
     documents: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _divisor(code, a, b):
     """Return the divisor of o, up to a factor that does not affect the order."""
     if code == OVERLAP:
@@ -254,7 +254,7 @@ def _overlap_bounds(code, kind, a, o, b, uncounted):
     return c0, c1, c2, low, high
 
 
-@njit(inline="always")
+@inlined
 def _least_counted(bounds, total, root):
     """Return the least overlap that must already be counted for a document with this total."""
     c0, c1, c2, low, high = bounds

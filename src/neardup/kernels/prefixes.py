@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint8, uint32, uint64
+from numba import int32, int64, uint8, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
+from neardup.kernels.blocks import are_intact, check_slots
 from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.counts import sort_prefix, write_prefixes
 from neardup.kernels.tables import clear_table, contains_key, find_slot, table_buffer
 
@@ -63,43 +64,43 @@ class PrefixIndex(NamedTuple):
     first: int
 
 
-@njit(inline="always")
+@inlined
 def scrambled_key(key):
     """Return the bits from which the bucket and tag of a key are taken; the key's leading count is dropped."""
     return (key << uint64(8)) * _MULTIPLIER
 
 
-@njit(inline="always")
+@inlined
 def bucket_of_key(key, bits):
     """Return the bucket of a key."""
     return int64(scrambled_key(key) >> uint64(64 - bits))
 
 
-@njit(inline="always")
+@inlined
 def tag_of_key(key, bits):
     """Return the 16 bits of a key below those of its bucket."""
     return (scrambled_key(key) >> uint64(48 - bits)) & LOW_BITS
 
 
-@njit(inline="always")
+@inlined
 def pack_entry(rank, tag, position):
     """Return the entry of a key; a position above LAST_POSITION is lowered to it, which only loosens the bound."""
     return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(position, LAST_POSITION))
 
 
-@njit(inline="always")
+@inlined
 def entry_rank(entry):
     """Return the rank of an entry."""
     return int64(entry >> _RANK_SHIFT)
 
 
-@njit(inline="always")
+@inlined
 def entry_tag(entry):
     """Return the tag of an entry."""
     return (entry >> _TAG_SHIFT) & LOW_BITS
 
 
-@njit(inline="always")
+@inlined
 def entry_position(entry):
     """Return the position of an entry's key among the shared features of its set."""
     return int64(entry & LOW_BITS)
@@ -207,7 +208,7 @@ def _prefetch_lists(following, later, sets, index):
         prefetch(entries + uint64(8) * uint64(heads[bucket_of_key(keys[i], index.bits)]))
 
 
-@njit(inline="always")
+@inlined
 def add_candidate(candidate, remaining, size, sizes, rule, flags, candidates, count):
     """Add a set that shares a key to the candidates, once, if enough features remain for a match; return their number.
 
@@ -222,7 +223,7 @@ def add_candidate(candidate, remaining, size, sizes, rule, flags, candidates, co
     return count
 
 
-@njit(inline="always")
+@inlined
 def list_range(heads, entries, bucket, first):
     """Return where a list begins, in long lists at the first entry of this rank or a higher one, and where it ends."""
     at, high = int64(heads[bucket]), int64(heads[bucket + 1])
@@ -299,7 +300,7 @@ def clear_candidates(count, flags, candidates):
         flags[candidates[c]] = 0
 
 
-@njit(inline="always")
+@inlined
 def hamming_distance(row, bitmaps, other_row, other_bitmaps):
     """Return the number of bits in which bitmaps[row] and other_bitmaps[other_row] differ."""
     distance = uint64(0)
@@ -378,14 +379,20 @@ def match_ranks(begin, end, sets, index, rule, ranks_of_size, scratch):
     return rank, written, n_candidates, n_verified
 
 
+#: The files of an index on disk that its kernels read, by their numbers in ``CheckedFiles``.
+SIZES, BITMAPS, COUNTS, HEADS, ENTRIES = range(5)
+
+
 @kernel
-def find_partners(begin, end, queries, indexed, index, rule, scratch, out):
+def find_partners(begin, end, queries, indexed, index, files, rule, scratch, out):
     """Find the indexed sets of any size that may match the queries [begin, end); write (query, indexed set) to out.
 
     queries: RankedSets, whose addresses are not used. indexed: (sizes uint32[n], bitmaps uint64[n, 8]) of the indexed
-    sets, whose whole prefixes are in the index, and all of whose features count as shared. scratch: (flags,
-    candidates): int32[n] zeros, int64[n]. out: int64[p, 2], with space for at least n. Stops if the results of the next
-    query may not fit. Returns (query to continue from, pairs written).
+    sets, whose whole prefixes are in the index, and all of whose features count as shared. files: CheckedFiles, of
+    which ``indexed`` and ``index`` are the arrays. scratch: (flags, candidates): int32[n] zeros, int64[n]. out:
+    int64[p, 2], with space for at least n. Stops if the results of the next query may not fit. Returns (query to
+    continue from, pairs written); or (query, -1 - number of a file) if that file is damaged, and scratch may not be
+    used again.
     """
     sizes, bitmaps = indexed
     flags, candidates = scratch
@@ -401,11 +408,24 @@ def find_partners(begin, end, queries, indexed, index, rule, scratch, out):
             key = keys[start + i]
             bucket = bucket_of_key(key, bits)
             tag = tag_of_key(key, bits)
-            for e in range(int64(heads[bucket]), int64(heads[bucket + 1])):
+            if not are_intact(files, HEADS, 4 * bucket, 4 * bucket + 8):
+                return query, -1 - HEADS
+            first, last = int64(heads[bucket]), int64(heads[bucket + 1])
+            if first == last:
+                continue
+            if first > last or last > entries.shape[0]:
+                return query, -1 - HEADS
+            if not are_intact(files, ENTRIES, 8 * first, 8 * last):
+                return query, -1 - ENTRIES
+            for e in range(first, last):
                 entry = entries[e]
                 other = entry_rank(entry)
                 if entry_tag(entry) != tag:
                     continue
+                if other >= sizes.shape[0]:
+                    return query, -1 - ENTRIES
+                if not are_intact(files, SIZES, 4 * other, 4 * other + 4):
+                    return query, -1 - SIZES
                 remaining = min(shared - i, int64(sizes[other]) - entry_position(entry))
                 count = add_candidate(other, remaining, size, sizes, rule, flags, candidates, count)
         if written + count > out.shape[0]:
@@ -415,6 +435,8 @@ def find_partners(begin, end, queries, indexed, index, rule, scratch, out):
             other = candidates[c]
             flags[other] = 0
             other_size = int64(sizes[other])
+            if not are_intact(files, BITMAPS, 64 * other, 64 * other + 64):
+                return query, -1 - BITMAPS
             apart = hamming_distance(query, query_bitmaps, other, bitmaps)
             if (size + other_size - apart) // 2 >= required_overlap(rule, other_size, size):
                 out[written, 0] = query
@@ -425,14 +447,16 @@ def find_partners(begin, end, queries, indexed, index, rule, scratch, out):
 
 
 @kernel
-def find_partners_of_one(features, counts, indexed, index, rule, scratch, out):
-    """Write to out the indexed sets that may match one set; return how many.
+def find_partners_of_one(features, counts, indexed, index, files, rule, scratch, out):
+    """Write to out the indexed sets that may match one set; return how many, or -1 - number of a damaged file.
 
     It calls ``write_prefixes`` and ``find_partners``. features: uint64[s], the set; counts: those of the indexed sets;
     out: int64[n, 2].
     """
     size = features.shape[0]
     shift = uint64(64) - trailing_zeros(uint64(counts.shape[0]))
+    if not check_slots(files, COUNTS, features, shift):
+        return -1 - COUNTS
     sizes = np.full(1, size, np.int64)
     query = RankedSets(
         np.full(1, uint64(features.ctypes.data), np.uint64),
@@ -445,7 +469,7 @@ def find_partners_of_one(features, counts, indexed, index, rule, scratch, out):
     )
     results = query.shared, query.lengths, query.bitmaps, query.starts, query.keys, 0
     write_prefixes(query.addresses, sizes, np.zeros(1, np.int64), shift, counts, rule, results)
-    return find_partners(0, 1, query, indexed, index, rule, scratch, out)[1]
+    return find_partners(0, 1, query, indexed, index, files, rule, scratch, out)[1]
 
 
 @kernel

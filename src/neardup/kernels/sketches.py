@@ -6,10 +6,10 @@ The features of document d are features[heads[d]:heads[d + 1]].
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64, njit, uint16, uint64
+from numba import float64, int64, uint16, uint64
 
 from neardup.kernels.bits import mix
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel
 
 #: The value of a slot that no feature has reached; above every value of a feature.
 EMPTY = 0xFFFFFFFFFFFFFFFF
@@ -35,13 +35,13 @@ _HALF = uint64(32)
 _ONE = uint64(1)
 
 
-@njit(inline="always")
+@inlined
 def _round_offset(seed, number):
     """Return the number that is added to features in a round before they are mixed."""
     return mix(seed + number * _ROUND)
 
 
-@njit(inline="always")
+@inlined
 def _slot_of(hashed, slots):
     """Return the slot that a hash selects by its upper half."""
     return uint16(((hashed >> _HALF) * slots) >> _HALF)
@@ -79,7 +79,7 @@ def _hash_small_rounds(repeated, turns, count, seed, number, buckets, values, sk
         sketch[slot] = min(sketch[slot], values[i])
 
 
-@njit(inline="always")
+@inlined
 def _next_open_slot(sketch, slot, bound):
     """Return the first slot from ``slot`` on whose value is not below a bound, or the number of slots."""
     while slot < sketch.shape[0] and sketch[uint64(slot)] < bound:
@@ -133,7 +133,7 @@ def _add_features(features, seed, buckets, values, repeated, turns, sketch):
         slot = _next_open_slot(sketch, slot + 1, (turn + _ONE) << _SHIFT)
 
 
-@njit(inline="always")
+@inlined
 def _sketch_buffers():
     """Return the buffers of ``_add_features``."""
     repeated = np.zeros(_SMALL_BLOCK, np.uint64)
@@ -165,7 +165,7 @@ def minhash_update(features, sketch, seed):
         _add_features(features, uint64(seed), buckets, values, repeated, turns, sketch)
 
 
-@njit(inline="always")
+@inlined
 def _modulo(x, p, inverse):
     """Return x mod p for 0 <= x < 2**62 with x // p < 2**32, by floating point."""
     left = x - int64(float64(x) * inverse) * p
@@ -200,7 +200,7 @@ def linear_minima(features, heads, a, b, p, out):
             out[d, s] = smallest
 
 
-@njit(inline="always")
+@inlined
 def _full_adder(a, b, c):
     """Add three words bit by bit: return (sum, carry)."""
     either = a ^ b

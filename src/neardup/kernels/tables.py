@@ -7,22 +7,22 @@ bits of a key, so these must be as random as those of a hash.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
 
 from neardup.kernels.bits import trailing_zeros
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel
 
 #: The number of slots of a table without keys; any other table has more.
 EMPTY_TABLE_SIZE = 2
 
 
-@njit(inline="always")
+@inlined
 def home_slot(key, keys):
     """Return the slot at which probing for a key starts."""
     return int64(key >> (uint64(64) - trailing_zeros(uint64(keys.shape[0]))))
 
 
-@njit(inline="always")
+@inlined
 def find_slot(key, keys):
     """Return the slot of a key, or the free slot where it belongs."""
     slot = home_slot(key, keys)
@@ -31,7 +31,7 @@ def find_slot(key, keys):
     return slot
 
 
-@njit(inline="always")
+@inlined
 def contains_key(keys, key):
     """Return whether a table contains a key other than 0."""
     return keys[find_slot(key, keys)] == key
@@ -45,7 +45,7 @@ def table_size(count: int) -> int:
     return slots
 
 
-_table_size = njit(inline="always")(table_size)
+_table_size = inlined(table_size)
 
 
 @inner_kernel

@@ -12,10 +12,10 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int32, int64, njit, uint64
+from numba import float32, float64, int32, int64, uint64
 
 from neardup.kernels.bits import prefetch
-from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import clear_table, find_slot, home_slot
 
 POSITION_SHIFT = 32
@@ -57,7 +57,7 @@ class WeightedLists(NamedTuple):
     remaining_extents: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _extent(minima, total):
     return float64(total) if minima else sqrt(float64(total))
 
@@ -78,7 +78,7 @@ def weight_totals(members, heads, weights, minima, out):
     return largest
 
 
-@njit(inline="always")
+@inlined
 def last_position(sets, rank, count):
     """Return the last position that the first ``count`` terms of a rank cover; the maximum if these are all terms."""
     if count == sets.lengths[rank]:
@@ -166,7 +166,7 @@ class RequiredOverlaps(NamedTuple):
     first: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _overlap_bound(minima, x, y):
     """Return an upper bound of the overlap of terms of extents x and y."""
     return min(x, y) if minima else x * y
@@ -233,7 +233,7 @@ def _first_term_after(terms, low, high, last):
     return low
 
 
-@njit(inline="always")
+@inlined
 def _position_key(term):
     """Return the hash table key of a term's position: a small number must be spread."""
     return uint64((term >> POSITION_SHIFT) + 1) * _GOLDEN

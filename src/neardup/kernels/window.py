@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import float64, int64, njit, types, uint8, uint16, uint32, uint64
+from numba import float64, int64, types, uint8, uint16, uint32, uint64
 from numba.extending import intrinsic
 
 from neardup.kernels.bits import (
@@ -30,7 +30,7 @@ from neardup.kernels.bits import (
     trailing_zeros,
 )
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, required_overlap, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, find_slot, home_slot
 
 #: Ranks are below 2**22 and are sorted by two digits of 11 bits.
@@ -177,7 +177,7 @@ class WindowIndex(NamedTuple):
     buckets: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _layout_of(record):
     """Return how many features of a document are unranked, how many ranks have four bytes, and how many have two.
 
@@ -187,7 +187,7 @@ def _layout_of(record):
     return unranked, wide, record[SIZE] - unranked - wide
 
 
-@njit(inline="always")
+@inlined
 def size_class_of(classes, size):
     """Return the size class of a size."""
     low = int64(0)
@@ -201,19 +201,19 @@ def size_class_of(classes, size):
     return low
 
 
-@njit(inline="always")
+@inlined
 def list_slot(key, size_class, heads):
     """Return the slot of a list head: one feature in neighbouring size classes shares a cache line."""
     return int64((mix(key) + uint64(size_class)) & uint64(heads.shape[0] - 1))
 
 
-@njit(inline="always")
+@inlined
 def required_hits(classes, size_class):
     """Return how often a document of a size class must be hit to become a candidate."""
     return min(1 + classes[size_class] // _FEATURES_PER_HIT, _MAX_REQUIRED_HITS)
 
 
-@njit(inline="always")
+@inlined
 def _remaining_code(classes, size_class, remaining):
     """Return the number of remaining features in 64ths of the class's largest size, rounded up, minus 1."""
     largest = classes[size_class + 1] - 1
@@ -234,7 +234,7 @@ def max_bytes(rule, size, keys, classes):
     return 8 * (size + 2 + keys) + prefix * (HEADER_BYTES + 4 * BLOCK_ENTRIES)
 
 
-@njit(inline="always")
+@inlined
 def count_list_hits(head, min_remaining, index):
     """Add a hit to each document of a list whose remaining features suffice."""
     oldest = uint64(index.counters[OLDEST])
@@ -455,19 +455,19 @@ def _words_below(typing, address, less, kept, bound):
     return types.uint64(types.uint64, types.uint32, types.uint32, types.uint32), emit
 
 
-@njit(inline="always")
+@inlined
 def _bucket_entry(key, document, index):
     tag = uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
     return _ENTRY_FLAG | (tag << uint32(DOCUMENT_BITS)) | document
 
 
-@njit(inline="always")
+@inlined
 def _bucket_address(key, index):
     buckets = uint64(index.buckets.shape[0] // BUCKET_WORDS - 1)
     return uint64(index.buckets.ctypes.data) + (key & buckets) * uint64(4 * BUCKET_WORDS)
 
 
-@njit(inline="always")
+@inlined
 def _is_current(document, index):
     """Return whether a document is still indexed: numbers wrap around, so it is within half the range of the first."""
     return ((document - uint32(index.counters[FIRST])) & DOCUMENT_MASK) < HALF_RANGE
@@ -561,7 +561,7 @@ MIN_SIZE, CELL_BITS, SHARED_KEYS, ENTERED = range(4)
 _SIGNATURE_FACTOR = uint64(0x9E3779B97F4A7C15)
 
 
-@njit(inline="always")
+@inlined
 def plan_row(plan, size):
     """Return the row of the plan for documents of some size, or -1 if they are indexed by single features."""
     row = int64(-1)
@@ -570,7 +570,7 @@ def plan_row(plan, size):
     return row
 
 
-@njit(inline="always")
+@inlined
 def insertion_credit(rule, size, shared_keys):
     """Return the credit that a document needs so that any partner shares that many keys with it."""
     return size - required_overlap(rule, smallest_partner(rule, size), size) + shared_keys
@@ -627,7 +627,7 @@ _RANKS_PER_CHECK = 128
 NARROW_RANKS = 1 << 16
 
 
-@njit(inline="always")
+@inlined
 def first_narrow_rank(ranks):
     """Return the first of all ranks that is stored in two bytes."""
     return max(ranks - NARROW_RANKS, 0)
@@ -791,7 +791,7 @@ class WindowBuffers(NamedTuple):
     flags: np.ndarray
 
 
-@njit(inline="always")
+@inlined
 def _share_a_key(keys, pointer):
     """Return whether two documents share a key: key k of one is compared with key k of the other."""
     count = keys.shape[0]

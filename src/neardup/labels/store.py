@@ -9,18 +9,19 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from neardup.errors import RecipeError, StoreError
-from neardup.files import sqlite_error
+from neardup.files import open_file, sqlite_error
 
 SAME, DIFFERENT, UNSURE = "same", "different", "unsure"
 #: The answers that the store keeps as labels; the first two are the classes.
 ANSWERS = (SAME, DIFFERENT, UNSURE)
+_REAL = float | None
 #: No answer: the pair comes again when no other is left.
 SKIP = "skip"
 #: The longest name of a labeller.
@@ -135,7 +136,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 def _has_tables(path: Path) -> bool:
     """Return whether the file is a label store, False if it is missing or empty; else raise ``StoreError``."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             head = file.read(16)
     except FileNotFoundError:
         if path.with_name(f"{path.name}-wal").exists():
@@ -157,7 +158,8 @@ def _has_tables(path: Path) -> bool:
         (application,), (format_version,) = (
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
-        is_empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        schema = _schema_of(connection)
+        is_empty = not schema
     if is_empty and not application:
         return False
     if application != APPLICATION:
@@ -167,7 +169,20 @@ def _has_tables(path: Path) -> bool:
             f"{path} has format {format_version}, but neardup {version('neardup')} reads format {FORMAT} only; use the "
             "neardup that wrote it, or name another path"
         )
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _create_tables(connection)
+        # Views, triggers and other columns could answer with anything, and never end.
+        if schema != _schema_of(connection):
+            raise _damage(path)
     return True
+
+
+def _schema_of(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+def _damage(path: Path) -> StoreError:
+    return StoreError(f"{path} is damaged: restore it from a copy, or name another path")
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -286,9 +301,9 @@ class LabelStore:
             (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if data_version == self._data_version:
                 return
-            labels = _select_labels(self._connection)
+            labels = _select_labels(self._connection, self.path)
             skipped: dict[str, dict[IdPair, None]] = {}
-            for id1, id2, name in self._connection.execute(_SELECT_SKIPPED):
+            for id1, id2, name in _checked(self._connection.execute(_SELECT_SKIPPED), (str,) * 3, self.path):
                 # A pair that is skipped again moves to the end.
                 if name not in labels.get((id1, id2), {}):
                     skipped.setdefault(name, {}).pop((id1, id2), None)
@@ -300,7 +315,8 @@ class LabelStore:
     def judgements(self) -> list[Judgement]:
         """Return all labels with reason, time and checksums, in the order of their times."""
         with self._locked():
-            rows = self._connection.execute(_SELECT_JUDGEMENTS).fetchall()
+            kinds = (*(str,) * 5, _REAL, _REAL, str, str, float)
+            rows = list(_checked(self._connection.execute(_SELECT_JUDGEMENTS), kinds, self.path))
         return [
             Judgement((id1, id2), name, answer, reason, similarity, seconds, (sum1, sum2), moment)
             for id1, id2, name, answer, reason, similarity, seconds, sum1, sum2, moment in rows
@@ -321,7 +337,8 @@ class LabelStore:
     def undo(self, labeller: str) -> Judgement | None:
         """Undo a labeller's last answer and return it; None if nothing is left to undo."""
         with self._transaction() as connection:
-            row = connection.execute(_SELECT_LAST, (labeller,)).fetchone()
+            found = connection.execute(_SELECT_LAST, (labeller,))
+            row = next(_checked(found, (int, *(str,) * 4, _REAL), self.path), None)
             if row is None:
                 return None
             serial, id1, id2, answer, reason, similarity = row
@@ -340,7 +357,8 @@ class LabelStore:
     def open_pairs(self) -> dict[str, OpenPair]:
         """Return the open pair of each labeller who has one."""
         with self._locked():
-            rows = self._connection.execute("SELECT labeller, id1, id2, reason, similarity FROM asked").fetchall()
+            found = self._connection.execute("SELECT labeller, id1, id2, reason, similarity FROM asked")
+            rows = list(_checked(found, (*(str,) * 4, _REAL), self.path))
         return {name: OpenPair((id1, id2), reason, similarity) for name, id1, id2, reason, similarity in rows}
 
     def set_open_pair(self, labeller: str, pair: OpenPair) -> None:
@@ -376,16 +394,26 @@ def load_labels(path: str | os.PathLike[str]) -> dict[IdPair, dict[str, str]]:
         if not _has_tables(store):
             raise StoreError(f"{path} is not a label store: it is missing or empty; create one with neardup label")
         with contextlib.closing(_connect_read_only(store)) as connection:
-            return _select_labels(connection)
+            return _select_labels(connection, store)
     except sqlite3.Error as error:
         raise sqlite_error(store, error) from error
 
 
-def _select_labels(connection: sqlite3.Connection) -> dict[IdPair, dict[str, str]]:
+def _select_labels(connection: sqlite3.Connection, path: Path) -> dict[IdPair, dict[str, str]]:
     labels: dict[IdPair, dict[str, str]] = {}
-    for id1, id2, name, answer in connection.execute(_SELECT_LABELS):
+    for id1, id2, name, answer in _checked(connection.execute(_SELECT_LABELS), (str,) * 4, path):
+        if answer not in ANSWERS:
+            raise _damage(path)
         labels.setdefault((id1, id2), {})[name] = answer
     return labels
+
+
+def _checked(rows: Iterable[tuple[Any, ...]], kinds: Sequence[Any], path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield rows whose values are of the kinds of their columns; SQLite itself allows any value in any column."""
+    for row in rows:
+        if not all(map(isinstance, row, kinds)):
+            raise _damage(path)
+        yield row
 
 
 def majority_labels(path: str | os.PathLike[str]) -> list[tuple[str, str, int]]:

@@ -11,9 +11,10 @@ import io
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from neardup.documents.inputs import delimiter_of, suffixes
 from neardup.documents.records import plain_values
 from neardup.documents.tables import table_of
 from neardup.errors import InputError, option
+from neardup.files import open_file
 from neardup.labels.store import ANSWERS, DIFFERENT, SAME, UNSURE, majority_labels
 
 _SUFFIXES = ".csv, .tsv, .jsonl or .ndjson, plain, .gz, .zst or .bz2"
@@ -36,6 +38,8 @@ _ANSWER_WORDS = {
     **dict.fromkeys(("no", "other", "false"), DIFFERENT),
     "?": UNSURE,
 }
+#: Compressed tables of up to some bytes, or some times the bytes of their file, are read.
+_SMALL, _MAX_RATIO = 16_000_000, 200
 #: The most values of a column that an error lists.
 _VALUES_LISTED = 5
 
@@ -63,9 +67,8 @@ class LabelTable:
         if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson") and os.path.exists(name):
             raise InputError(f"{name} cannot be read as labels; name it {_SUFFIXES}")
         try:
-            with open(name, "rb") as file:
-                stream = file if codec is None else pa.CompressedInputStream(pa.PythonFile(file), codec)
-                text = stream.read().decode("utf-8-sig")
+            with open_file(name) as file:
+                text = _read_bytes(file, codec, name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError(f"{name} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
         except (OSError, pa.ArrowException) as error:
@@ -96,9 +99,13 @@ class LabelTable:
             rows = [dict(zip(columns, map(_cell_text, row), strict=True)) for row in source]
             return cls(name, columns, rows, list(range(len(rows))), "row")
         table = table_of(source)
-        cells = {column: [_cell_text(value) for value in plain_values(table[column])] for column in table.column_names}
-        rows = [{column: texts[row] for column, texts in cells.items()} for row in range(len(table))]
-        return cls(name, list(cells), rows, list(range(len(rows))), "row")
+        values = {column: plain_values(table[column]) for column in table.column_names}
+        rows = [
+            {column: _cell_text(value) for column, value in _flat_fields(dict(zip(values, row, strict=True))).items()}
+            for row in zip(*values.values(), strict=True)
+        ]
+        columns = list(dict.fromkeys([*values, *(column for row in rows for column in row)]))
+        return cls(name, columns, rows, list(range(len(rows))), "row")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -239,10 +246,23 @@ def positions_by_id(names: Sequence[Any]) -> dict[str, int]:
 def is_sqlite_file(name: str) -> bool:
     """Return whether a file is a SQLite database; False also for a file that cannot be read."""
     try:
-        with open(name, "rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
+        with open_file(name) as file:
+            # A pipe gives its first bytes once.
+            return file.seekable() and file.read(len(_SQLITE)) == _SQLITE
     except OSError:
         return False
+
+
+def _read_bytes(file: BinaryIO, codec: str | None, name: str) -> bytes:
+    """Return the bytes of a label table; raises ``InputError`` if they are many times as many as those of its file."""
+    if codec is None:
+        return file.read()
+    data = file.read()
+    most = max(_SMALL, _MAX_RATIO * len(data))
+    found: bytes = pa.CompressedInputStream(pa.BufferReader(data), codec).read(most + 1)
+    if len(found) > most:
+        raise InputError(f"{name} is more than {_MAX_RATIO} times as long as its file; decompress it first")
+    return found
 
 
 def _cell_text(value: Any) -> str | None:
@@ -250,7 +270,20 @@ def _cell_text(value: Any) -> str | None:
         return None
     if isinstance(value, bool):
         return str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        # As ids of doubles are written.
+        return str(int(value))
     return value if isinstance(value, str) else str(value)
+
+
+def _flat_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row, those of objects in it also as ``object.field``, unless there is such a name."""
+    fields = {str(name): value for name, value in row.items()}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            inner = {f"{name}.{field}": found for field, found in _flat_fields(value).items()}
+            fields = inner | fields
+    return {name: fields[name] for name in [*map(str, row), *(name for name in fields if name not in row)]}
 
 
 def _read_delimited(text: str, name: str) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -258,9 +291,8 @@ def _read_delimited(text: str, name: str) -> Iterator[tuple[int, dict[str, str |
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(header.encode(), name))
     try:
         columns = [column.strip() for column in next(reader, [])]
-        repeated = next((column for column in columns if columns.count(column) > 1), None)
-        if repeated is not None:
-            raise InputError(f"{name} has two columns {repeated!r}; give each its own name")
+        if repeated := [column for column, count in Counter(columns).items() if count > 1]:
+            raise InputError(f"{name} has two columns {repeated[0]!r}; give each its own name")
         for cells in reader:
             if not cells:
                 continue
@@ -280,10 +312,10 @@ def _read_json_lines(text: str, name: str) -> Iterator[tuple[int, dict[str, str 
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
             raise InputError(
                 f"{name}, line {number} is no JSON object; give lines like " + '{"id1": "a", "id2": "b", "label": 1}'
             )
-        yield number, {str(column): _cell_text(value) for column, value in row.items()}
+        yield number, {column: _cell_text(value) for column, value in _flat_fields(row).items()}

@@ -44,6 +44,7 @@ from neardup.search.second_step import (
     judge_in_groups,
     text_representatives,
 )
+from neardup.text.contents import workers_memory
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -135,7 +136,8 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    store = FeatureStore(Memory(memory), memory_needs(recipe))
+    reserved = workers_memory(recipe.content, threads)
+    store = FeatureStore(Memory(memory, reserved), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
         max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
@@ -158,13 +160,18 @@ def collect_features(
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
-        for block in map_in_order(make, pieces(corpus, "read", report, observe), threads):
+        texts = pieces(corpus, "read", None if recipe.content else report, observe, content=recipe.content)
+        for block in map_in_order(make, texts, threads):
             store.add(block)
+            if recipe.content and report is not None:
+                # Bytes are read long before their pages are extracted.
+                report("pages", len(store), max(round(store.expected_documents), len(store)))
         if isinstance(store, BoundedStore):
             store.finish_count()
     trim_memory()
     names = columns.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.check_unique_ids(names)
+    corpus.count_failed_pages(names.rows, store.failed)
     input_count = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:input_count], columns.order, corpus.order_column)
     if prefer is not None:

@@ -156,6 +156,8 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
+            **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
+            **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
@@ -194,12 +196,12 @@ class Result:
         if reference is None:
             return {}
         keeper = self._keepers.keeper[self._findings.dropped_mask]
-        return {
+        columns = {"reference_columns": reference.columns_used} if reference.inputs else {}
+        return columns | {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
-                **({"columns": reference.columns_used} if reference.inputs else {}),
                 "rejected": dict(reference.rejected.counts),
                 **({} if reference.known_count is None else {"known": reference.known_count}),
             }

@@ -33,7 +33,7 @@ from neardup.pages.report import (
 from neardup.pages.sweep import shared_in_words, similarity_name
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES, NEAR, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
-from neardup.recipe.recipe import CHAIN_VERSION
+from neardup.recipe.recipe import CHAIN_VERSION, CONTENT_LIBRARIES
 from neardup.search.findings import Findings
 from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
@@ -245,8 +245,8 @@ def _pair_limit_note() -> str:
 
 def _versions(found: Findings) -> dict[str, str]:
     versions = {"steps from text to features": f"version {CHAIN_VERSION}", "Unicode": unicodedata.unidata_version}
-    if found.recipe.content == "html":
-        versions["trafilatura"] = metadata.version("trafilatura")
+    if library := CONTENT_LIBRARIES.get(found.recipe.content):
+        versions[library] = metadata.version(library)
     return versions
 
 

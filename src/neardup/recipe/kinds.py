@@ -112,7 +112,7 @@ NORMALIZER_NAMES = {
     "words": "NFKC, case folded, Unicode words without the vowel marks of Arabic, Hebrew and Syriac; ideographs and "
     "scripts without spaces one token a character",
     "whitespace": "split on white space; case and punctuation kept",
-    "compact": "white space, punctuation and vowel marks removed, case kept",
+    "compact": "the characters of words, folded in the same way, without spaces",
     "strip": "split on single spaces; white space and ASCII punctuation stripped from the ends of the text; case kept",
     "raw": "the text as it is, for checksums",
 }
@@ -156,8 +156,8 @@ SIGNATURE_KINDS = {
         (Number("T", 5, high=100_000),),
     ),
 }
-_FEATURES = re.compile(r"(?P<kind>[a-z_]+)(?P<numbers>(?::-?\d+)*)(?P<flags>(?::[a-z][a-z0-9]*)*)")
-_CLIP = re.compile(r"(?P<by>df|idf):(?P<low>\d+(?:\.\d+)?):(?P<high>\d+(?:\.\d+)?)")
+_FEATURES = re.compile(r"(?P<kind>[a-z_]+)(?P<numbers>(?::-?[0-9]{1,15})*)(?P<flags>(?::[a-z][a-z0-9]*)*)")
+_CLIP = re.compile(r"(?P<by>df|idf):(?P<low>[0-9]{1,15}(?:\.[0-9]{1,15})?):(?P<high>[0-9]{1,15}(?:\.[0-9]{1,15})?)")
 
 
 class Features(NamedTuple):

@@ -9,11 +9,14 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, TypedDict
 
-from neardup.errors import RecipeError, option, quoted, suggestion
+from neardup.errors import InputError, RecipeError, option, quoted, suggestion
+from neardup.files import read_file
 from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
 #: Methods that need training on labelled pairs before they are a recipe, by the names of their vectors.
 LEARNED = ("terms-svm", "terms-svm-sentence")
+#: The most bytes of a recipe file: a million characters of ``ignore``, each escaped.
+_LONGEST_FILE = 16_000_000
 #: A recipe, its name, or its TOML file.
 AnyRecipe = Recipe | str | os.PathLike[str]
 
@@ -80,15 +83,15 @@ def resolve_recipe(recipe: AnyRecipe) -> Recipe:
 
 def _load_file(name: str) -> Recipe:
     try:
-        with open(name, encoding="utf-8") as file:
-            return parse(file.read(), f"recipe {name}")
+        data = read_file(name, "give a TOML file", largest=_LONGEST_FILE)
+        return parse(data.decode().replace("\r\n", "\n"), f"recipe {name}")
     except UnicodeDecodeError:
         classifier = option("--classifier", "classifier=...")
         raise RecipeError(
-            f"recipe {name!r} is no text file; give a TOML file, or a classifier with {classifier}"
+            f"recipe {name!r} is not a text file; give a TOML file, or a classifier with {classifier}"
         ) from None
-    except OSError as error:
-        raise RecipeError(f"recipe {name!r} cannot be read: {error}") from None
+    except InputError as error:
+        raise RecipeError(f"recipe {error}") from None
 
 
 def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:

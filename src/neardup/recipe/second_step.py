@@ -12,7 +12,7 @@ from neardup.recipe.kinds import Features
 from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure
 
 _LEARNED = re.compile(r"learned\((?P<fingerprint>[0-9a-f]{16})\)")
-_STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s*(?P<threshold>[\d.]+)")
+_STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s*(?P<threshold>[0-9.]{1,30})")
 
 
 def learned_step(fingerprint: str) -> str:

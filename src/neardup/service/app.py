@@ -27,12 +27,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
-from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
+from neardup.errors import ClosedStore, InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.pipeline.pipeline import run
 from neardup.service import bodies
 from neardup.service.guard import Guard, Limits, Tokens
-from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
+from neardup.service.indexes import Indexes, IndexOptions, NamedIndex, most_indexes
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
 from neardup.service.refusals import Problem, request_error_message, unknown_parameter_message
@@ -53,7 +53,7 @@ _STATUS_DESCRIPTIONS = {
     403: "The token may only read",
     404: "There is no such index or document",
     408: "The body did not arrive in time",
-    409: "It exists already, with other content",
+    409: "It exists already, with other content; or there are as many indexes as there may be",
     413: "The body, the batch or the answer is too large",
     415: "The body is not JSON in UTF-8",
     422: "A value is refused",
@@ -95,7 +95,8 @@ def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
 
 
 def _document(name: str, body: bodies.DocumentText) -> Document:
-    return Document(name, body.text, body.timestamp, title=body.title)
+    # 0 as well, because a program that has no date sends it.
+    return Document(name, body.text, body.timestamp or None, title=body.title)
 
 
 async def _check_may_write(request: Request) -> None:
@@ -330,7 +331,12 @@ class Calls:
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return all indexes."""
-        return [named.as_dict() for named in self._indexes]
+        found = []
+        for named in self._indexes:
+            # Another request may delete it at the same time.
+            with suppress(ClosedStore):
+                found.append(named.as_dict())
+        return found
 
     def index(self, name: str) -> Response:
         """Return the options and the counts of an index."""
@@ -481,6 +487,8 @@ def _page_endpoint(render: Callable[[], str]) -> Any:
 def _problem_of(request: Request, error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, ClosedStore):
+        return Problem(404, "This index was deleted before the request was answered; PUT /v1/indexes/{name} makes one")
     if isinstance(error, NeardupError):
         return Problem(
             503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
@@ -601,7 +609,8 @@ class Service:
             sockets = listening_sockets(host, port)
             for one in sockets:
                 stack.callback(one.close)
-            self.indexes = Indexes(store, options, classifiers=classifiers)
+            limits = replace(limits, max_indexes=min(limits.max_indexes, most_indexes()))
+            self.indexes = Indexes(store, options, classifiers=classifiers, max_indexes=limits.max_indexes)
             stack.callback(self.indexes.close)
             writer, checker = Worker(enter_documents), Worker(check_documents)
             stack.callback(writer.close)

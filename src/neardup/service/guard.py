@@ -38,6 +38,7 @@ class Limits:
     max_batch: int = 1000  #: the most documents of a request
     max_waiting: int = 200  #: the most requests at a time
     max_answer: int = 64_000_000  #: the most bytes of an answer
+    max_indexes: int = 100  #: the most indexes
 
 
 @dataclass(frozen=True, slots=True)

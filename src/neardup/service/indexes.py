@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -25,6 +27,8 @@ MAIN = "main"
 _NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 #: The state under which a store records the name of its classifier.
 _CLASSIFIER_STATE = "classifier"
+#: Descriptors of the process for each index: an open store takes 6, and the rest is for connections and readers.
+_DESCRIPTORS_PER_INDEX = 10
 _NAME_RULE = "take up to 63 of the characters a-z, 0-9, - and _, the first a letter or digit"
 
 
@@ -53,6 +57,12 @@ class IndexOptions:
             keep_texts=path is not None,
             sample=self.sample,
         )
+
+
+def most_indexes() -> int:
+    """Return the most indexes that the limit of the process on open files leaves room for."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit // _DESCRIPTORS_PER_INDEX, 1)
 
 
 class NamedIndex:
@@ -124,12 +134,14 @@ class Indexes:
     """All indexes of a service; ``main`` always exists.
 
     ``store`` and ``options`` are those of ``main``; the other stores are in a folder of the same name with the ending
-    ``.indexes``. ``classifiers`` is a folder of classifiers for further indexes. Raises ``NeardupError`` if a store
-    cannot be used, or has other options.
+    ``.indexes``. ``classifiers`` is a folder of classifiers for further indexes; no more are made than
+    ``max_indexes``, with ``main``. Raises ``NeardupError`` if a store cannot be used, or has other options.
     """
 
-    def __init__(self, store: str, options: IndexOptions, *, classifiers: str | None = None) -> None:
-        self._store, self._classifiers = Path(store), classifiers
+    def __init__(
+        self, store: str, options: IndexOptions, *, classifiers: str | None = None, max_indexes: int = sys.maxsize
+    ) -> None:
+        self._store, self._classifiers, self._max_indexes = Path(store), classifiers, max_indexes
         self._folder = self._store.with_name(f"{self._store.name}.indexes")
         self._lock = threading.Lock()
         self._address = ""
@@ -191,8 +203,8 @@ class Indexes:
     def get_or_make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
         """Return the index of a name, and whether it was made now because none had this name.
 
-        Raises ``Problem`` if the name is invalid or the index exists with other options, and ``NeardupError`` if an
-        option is invalid.
+        Raises ``Problem`` if the name is invalid, the index exists with other options, or there are too many, and
+        ``NeardupError`` if an option is invalid.
         """
         if not _NAME_PATTERN.fullmatch(name):
             raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_NAME_RULE}")
@@ -213,10 +225,24 @@ class Indexes:
             if name in self._open:
                 self._check_options(self._open[name], options)
                 return self._open[name], False
+            if len(self._open) >= self._max_indexes:
+                raise Problem(
+                    409,
+                    f"The service has {len(self._open):,} indexes and may have {self._max_indexes:,}; delete one, or "
+                    f"start it with a larger {option('--max-indexes')} and a larger limit on open files",
+                )
             self._folder.mkdir(exist_ok=True)
-            named = NamedIndex(name, options.make_index(self._folder / f"{name}.db"))
-            if isinstance(classifier, str):
-                named.store.set_state(_CLASSIFIER_STATE, classifier)
+            path = self._folder / f"{name}.db"
+            is_new = not path.exists()
+            try:
+                named = NamedIndex(name, options.make_index(path))
+                if isinstance(classifier, str):
+                    named.store.set_state(_CLASSIFIER_STATE, classifier)
+            except BaseException:
+                # Nobody knows of it, and the next start would open it.
+                if is_new:
+                    _remove(path)
+                raise
             self._record_address(named)
             self._open[name] = named
             return named, True

@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
-from neardup.errors import InputError, StoreError, UnknownDocument
+from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
@@ -424,28 +425,77 @@ def is_storable(name: str) -> bool:
 _ROWS_PER_QUERY, _IDS_PER_QUERY = 4096, 500
 
 
+class _Connections:
+    """Connections to a store for reading, each used by one thread at a time.
+
+    A thread takes an idle connection, or opens one if all are in use; one stays open between uses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._used_count = 0
+        self._closed = False
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection for the duration of the block.
+
+        Raises ``ClosedStore`` after ``close``.
+        """
+        with self._changed:
+            if self._closed:
+                raise closed_error(self._path)
+            connection = self._idle.pop() if self._idle else None
+            self._used_count += 1
+        try:
+            if connection is None:
+                connection = _connect_to_read(self._path)
+            yield connection
+        finally:
+            with self._changed:
+                self._used_count -= 1
+                is_surplus = bool(self._idle)
+                if connection is not None and not is_surplus:
+                    self._idle.append(connection)
+                self._changed.notify_all()
+            if connection is not None and is_surplus:
+                connection.close()
+
+    def close(self) -> None:
+        """Refuse further use, wait for the threads that are reading, and close all connections."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._used_count)
+            while self._idle:
+                self._idle.pop().close()
+
+
+def closed_error(path: Path) -> ClosedStore:
+    """Return the error for the use of a store after it was closed."""
+    return ClosedStore(f"{path} is closed; open it again")
+
+
 class StoreReader:
     """Reads a store and never writes to it; another process may write at the same time.
 
-    The checksum of every row and text is checked.
+    The checksum of every row and text is checked. Any number of threads may use it at once.
 
     Raises ``StoreError`` if there is no store, or it cannot be read.
     """
 
-    _connection: sqlite3.Connection
     _forgotten: int
-    _closed = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"{path} is not a file, so it is not a store; name the store of a watcher or an index")
-        with self._translated_errors():
-            self._connection = _connect_to_read(self.path)
+        self._connections = _Connections(self.path)
         try:
-            with self._translated_errors():
+            with self._reading() as connection:
                 try:
-                    (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                    (application,) = connection.execute("PRAGMA application_id").fetchone()
                 except sqlite3.DatabaseError as error:
                     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                         raise
@@ -454,7 +504,7 @@ class StoreReader:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
             self._forgotten = self._numbers().get("forgotten", 0)
         except BaseException:
-            self._connection.close()
+            self._connections.close()
             raise
 
     @contextlib.contextmanager
@@ -468,10 +518,8 @@ class StoreReader:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed; open it again")
-        with self._translated_errors():
-            yield self._connection
+        with self._translated_errors(), self._connections.use() as connection:
+            yield connection
 
     def _rows(self, query: str, *parameters: object) -> list[Row]:
         # Fetched completely, so that others may write between two queries.
@@ -667,9 +715,8 @@ class StoreReader:
         return self._value("SELECT value FROM state WHERE name = ?", key)
 
     def close(self) -> None:
-        """Close the store; a second call does nothing."""
-        self._closed = True
-        self._connection.close()
+        """Close the store once no thread is reading it; a second call does nothing."""
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -697,6 +744,9 @@ class Store(StoreReader):
     ``path``: the file, created if missing; ``.lock``, ``-wal`` and ``-shm`` files accompany it. Raises ``StoreError``
     if the file cannot be used; it is left unchanged.
     """
+
+    _connection: sqlite3.Connection
+    _closed = False
 
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
@@ -732,6 +782,13 @@ class Store(StoreReader):
         self._next = 0 if last_serial is None else last_serial + 1
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._closed:
+            raise closed_error(self.path)
+        with self._translated_errors():
+            yield self._connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

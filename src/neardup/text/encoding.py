@@ -50,12 +50,13 @@ _SUPPORTED_CODECS = re.compile(
 )
 
 
-def decode_page(page: bytes) -> str:
+def decode_page(page: bytes, charset: str = "") -> str:
     """Return the text of a page.
 
     In order of priority: a byte order mark; UTF-8, if the bytes beyond ASCII are valid UTF-8 (no other encoding looks
-    like it, whatever the page declares); the encoding declared in an XML declaration or a ``meta`` element;
-    Windows-1252, as in browsers. Undecodable bytes become U+FFFD.
+    like it, whatever the page declares); the ``charset`` that came with the page, such as that of its HTTP header; the
+    encoding declared in an XML declaration or a ``meta`` element; Windows-1252, as in browsers. Undecodable bytes
+    become U+FFFD.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def decode_page(page: bytes) -> str:
     encoding, begin = detect_encoding(page)
     if encoding:
         return page[begin:].decode(encoding, "replace")
-    declared = _declared_codec(page)
+    declared = _codec_of_label(charset) or _declared_codec(page)
     if page.isascii():
         # ISO-2022-JP is the only supported encoding that writes other characters with ASCII bytes.
         return page.decode("iso2022_jp" if declared == "iso2022_jp" else "ascii", "replace")
@@ -143,10 +144,15 @@ def _declared_codec(page: bytes) -> str:
     found = _DECLARATION.search(_COMMENT.sub(b"", page[:_DECLARATION_WINDOW]))
     if found is None:
         return ""
-    label = (found[1] or found[2]).decode("ascii", "replace").lower()
+    return _codec_of_label((found[1] or found[2]).decode("ascii", "replace"))
+
+
+def _codec_of_label(label: str) -> str:
+    """Return the codec of an encoding's name; empty if it is none that pages use."""
+    label = label.strip().lower()
     try:
         codec = codecs.lookup(_LABELS.get(label, label.removeprefix("x-"))).name
-    except LookupError:
+    except (LookupError, ValueError):
         return ""
     if codec == "utf-8" or codec.startswith(("utf-16", "utf-32")):
         # A declaration that reads as ASCII is not UTF-16 or UTF-32, whatever it says.

@@ -42,6 +42,11 @@ class Note(NamedTuple):
     text: str
 
 
+def failed_article_note(where: str, reason: str) -> Note:
+    """Return the note on a page whose article was not found."""
+    return Note(where, f"the article was not found ({reason}), so all text of the page stands for it")
+
+
 @dataclass(slots=True)
 class Items:
     """The content of a file."""

@@ -14,12 +14,6 @@ from neardup.text.html import strip_tags
 from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time, join_title
 
 _NOT_JSON = "not valid JSON"
-#: Names of times in news only, tried after those of a corpus.
-_NEWS_TIMES = (
-    "versioncreated datecreated datepublished date_published publisheddate published_date publishedat pub_date "
-    "datemodified date_modified firstcreated"
-)
-_TIME_NAMES = (*TIME_NAMES, *_NEWS_TIMES.split())
 _TITLE_NAMES = ("title", "headline")
 _LINK_NAMES = ("link", "url", "uri")
 #: Descriptions, which a whole feed may have as well as an item.
@@ -153,7 +147,7 @@ def _item(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]
     except UnicodeEncodeError:
         found.reject(where, "text holds half of a surrogate pair", raw)
         return
-    yield Item(key, text, title, first_time(fields.get(name) for name in _TIME_NAMES), link, raw)
+    yield Item(key, text, title, first_time(fields.get(name) for name in TIME_NAMES), link, raw)
 
 
 def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
