@@ -12,6 +12,7 @@ import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import random
 import re
@@ -194,6 +195,49 @@ def _page() -> bytes:
     return f"{head}<main>{body}</main></body></html>".encode()
 
 
+def _warc(kind: str) -> bytes:
+    records = []
+    for number, text in enumerate(sample_texts(8)):
+        body = f"<html><head><title>{number}</title></head><body><p>{text}</p></body></html>".encode()
+        content = (
+            text.encode() if kind == "conversion" else b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+        )
+        head = (
+            f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
+            f"WARC-Target-URI: https://a.example/{number}\r\nWARC-Date: 2024-01-02T03:04:05Z\r\n"
+            f"Content-Type: {'text/plain' if kind == 'conversion' else 'application/http; msgtype=response'}\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        records.append(head.encode() + content + b"\r\n\r\n")
+    return b"".join(records)
+
+
+def _mail(number: int, text: str) -> bytes:
+    from email.message import EmailMessage
+
+    message = EmailMessage()
+    message["From"], message["To"] = "a@x.example", "b@x.example"
+    message["Subject"], message["Message-ID"] = f"Re: {text[:20]}", f"<{number}@x.example>"
+    message["Date"] = "Tue, 02 Jan 2024 03:04:05 +0100"
+    message.set_content(text + "\n", cte=("base64", "quoted-printable")[number % 2])
+    if number % 3 == 0:
+        message.add_alternative(f"<p>{text}</p>", subtype="html")
+        message.add_attachment(b"x" * 100, maintype="image", subtype="png", filename="a.png")
+    return bytes(message)
+
+
+def _mbox() -> bytes:
+    mails = [_mail(number, text) for number, text in enumerate(sample_texts(6))]
+    return b"".join(b"From a@x.example Tue Jan  2 03:04:05 2024\n" + mail + b"\n" for mail in mails)
+
+
+def _subtitles() -> bytes:
+    return "".join(
+        f"{number}\n00:00:{number:02d},000 --> 00:00:{number + 1:02d},000\n{text}\n\n"
+        for number, text in enumerate(sample_texts(8), 1)
+    ).encode()
+
+
 def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
     """A file of documents: every record is kept, dropped or rejected."""
 
@@ -201,20 +245,22 @@ def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
         import neardup as nd
 
         data = mutated(seeds[0], rng, seeds)
-        if name.endswith((".gz", ".zst", ".bz2")) and rng.random() < 0.7:
+        if name.endswith((".gz", ".zst", ".bz2", ".xz")) and rng.random() < 0.7:
             data = compressed(mutated(plain, rng, [plain]), name)
         path = folder / name
         path.write_bytes(data)
-        with nd.open_files(path) as corpus:
-            result = nd.dedup(corpus, threads=1, features="words:2", **choices)
-        summary = result.summary
+        how: dict[str, Any] = {"ids": rng.choice(["column", "rows", "rows"]), "allow_torn": rng.random() < 0.5}
+        summary = nd.dedup_files(path, threads=1, features="words:2", **how, **choices).summary
         assert summary["kept"] + summary["dropped"] == summary["documents"], summary
+        found = summary["documents"] + sum(summary.get("rejected", {}).values())
+        if name in ("docs.csv", "docs.tsv") and b'"' not in data and b"\0" not in data[:4]:
+            # The header is not a record.
+            expected_records(found, max(sum(bool(line.strip(b"\r")) for line in data.split(b"\n")) - 1, 0))
         if name == "docs.jsonl" and not data.startswith((b"\xff", b"\xfe", b"\0")):
             expected = sum(bool(line.strip()) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
-            found = summary["documents"] + sum(summary.get("rejected", {}).values())
             expected_records(found, expected)
 
-    plain = _lines()
+    plain = _delimited(",") if ".csv." in name else _lines()
     return Subject(lambda folder: [data(), plain], ask)
 
 
@@ -227,7 +273,51 @@ def compressed(data: bytes, name: str) -> bytes:
 
     if name.endswith(".gz"):
         return gzip.compress(data, 1)
+    if name.endswith(".xz"):
+        return lzma.compress(data, preset=0)
     return bz2.compress(data, 1) if name.endswith(".bz2") else zstandard.compress(data)
+
+
+def make_commands(folder: Path) -> Any:
+    return {
+        "docs.jsonl": _lines(),
+        "docs.csv": _delimited(","),
+        "docs.tsv": _delimited("\t"),
+        "docs.parquet": _arrow("parquet"),
+        "docs.arrow": _arrow("arrow"),
+        "docs.jsonl.gz": compressed(_lines(), ".gz"),
+        "list.mbox": _mbox(),
+        "crawl.warc": _warc("response"),
+    }
+
+
+def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> None:
+    """A command ends by 0, 2 or 3, says why in one line, and leaves no output if it is refused."""
+    from typer.testing import CliRunner
+
+    from neardup.cli.app import app
+
+    name = rng.choice(list(seeds))
+    path, output = folder / name, folder / rng.choice(["out.jsonl", "out.csv", "out.parquet", "out.arrow"])
+    path.write_bytes(mutated(seeds[name], rng, list(seeds.values())))
+    options = ["--threads", "1", *rng.choice([[], ["--ids", "rows"], ["--allow-torn", "--ids", "rows"], ["--strict"]])]
+    command = rng.choice(
+        [
+            *[["dedup", path, "-o", output, *rng.choice([[], ["--json"], ["--quarantine", folder / "no.jsonl"]])]] * 3,
+            ["pairs", path, "-o", output],
+            ["neighbors", path, "--k", "2", "-o", output],
+            ["dedup", path, "--annotate", "-o", output],
+        ]
+    )
+    result = CliRunner().invoke(app, [str(word) for word in (*command, *options)], prog_name="neardup")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code in (0, 2, 3), result.output[-500:]
+    assert "Traceback" not in result.output
+    if result.exit_code == 2:
+        said = [line for line in result.stderr.splitlines() if not line.startswith("neardup: rejected: ")]
+        assert said[-1].startswith("neardup: "), said
+        assert not output.exists(), f"{output.name} was written"
 
 
 def make_index(folder: Path) -> Any:
@@ -645,6 +735,13 @@ SUBJECTS: dict[str, Subject] = {
     "gz": documents("docs.jsonl.gz", lambda: compressed(_lines(), ".gz")),
     "zst": documents("docs.jsonl.zst", lambda: compressed(_lines(), ".zst")),
     "bz2": documents("docs.csv.bz2", lambda: compressed(_delimited(","), ".bz2")),
+    "xz": documents("docs.jsonl.xz", lambda: compressed(_lines(), ".xz")),
+    "warc": documents("crawl.warc", lambda: _warc("response"), content="tags"),
+    "wet": documents("crawl.wet", lambda: _warc("conversion")),
+    "mail": documents("mail.eml", lambda: _mail(3, sample_texts()[0])),
+    "mbox": documents("list.mbox", _mbox),
+    "subtitles": documents("film.srt", _subtitles),
+    "commands": Subject(make_commands, ask_commands),
     "index": Subject(make_index, ask_index),
     "classifier": Subject(make_classifier_file, ask_classifier),
     "recipe": Subject(make_recipes, ask_recipe),

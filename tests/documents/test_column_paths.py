@@ -243,7 +243,7 @@ def test_a_missing_time_is_refused_in_the_words_of_users() -> None:
         nd.dedup(rows, keep="newest")
 
 
-IDS: dict[str, tuple[Any, list[Any]]] = {
+IDS: dict[str, tuple[Any, list[Any] | None]] = {
     "doubles": (pa.array([1.0, 2.0, None]), [1, 2]),
     "doubles with a NaN": (pa.array([1.0, float("nan"), 3.0]), [1, 3]),
     "large doubles": (pa.array([1e22, 2.0, None]), ["10000000000000000000000", "2"]),
@@ -348,7 +348,7 @@ def test_kept_rows_choose_the_rows_of_a_data_set() -> None:
 
 def test_every_summary_names_the_columns(tmp_path: Path) -> None:
     path = write_input(
-        tmp_path, "a.jsonl", [{"key": n, "body": f"text number {n} of all", "t": "2024"} for n in range(6)]
+        tmp_path, "a.jsonl", [{"key": n, "body": f"text number {n} of all", "t": f"{2000 + n // 2}"} for n in range(6)]
     )
     options: dict[str, Any] = {"text_column": "body", "id_column": "key"}
     used = {"text": "body", "id": "key"}
@@ -361,7 +361,7 @@ def test_every_summary_names_the_columns(tmp_path: Path) -> None:
         explored = nd.explore(corpus, lengths=[1], examples=0)
         assert explored.as_dict()["columns"] == used
     with nd.open_files(path, clusters="t", **options) as corpus:
-        assert nd.compare(corpus, ["default"]).to_dict()["columns"] == used | {"clusters": "t"}
+        assert nd.compare(corpus, recipes=["default"]).to_dict()["columns"] == used | {"clusters": "t"}
     found = nd.check_contamination(
         [{"text": "some words of a longer text"}],
         [{"q": ["some words of a longer text", "b"]}],

@@ -26,6 +26,17 @@ def test_a_file_with_the_name_of_a_text_is_one_text(tmp_path: Path, suffix: str,
             assert texts_of(corpus) == [content.decode()]
 
 
+def test_scripts_and_styles_beside_pages_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a.js", "a.css"):
+        (tmp_path / name).write_text(name)
+    with open_corpus([tmp_path]) as corpus:
+        assert texts_of(corpus) == ["a.css", "a.js"]
+    (tmp_path / "page.html").write_text("<p>words")
+    with open_corpus([tmp_path]) as corpus:
+        assert texts_of(corpus) == ["<p>words"]
+        assert says(corpus.notes[0], "read 1 text file", "left out 2 others")
+
+
 NO_TABLES = {
     "source": b"import os, sys\nx = 1\ny = 2\n",
     "prose": b"First, we met.\nThen we, as ever, spoke.\nAnd left.\n",

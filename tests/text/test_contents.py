@@ -359,3 +359,19 @@ def test_an_interpreter_that_cannot_start_a_process_says_so(monkeypatch: pytest.
             content_of("<p>rose", "tags")
     monkeypatch.undo()
     assert content_of("<p>rose", "tags") == "rose"
+
+
+@needs_html
+@pytest.mark.shared
+@pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="NEARDUP_LONG=1 runs 500 commands")
+@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data beside the project")
+def test_no_run_of_five_hundred_crashes(tmp_path: Path) -> None:
+    outputs = set()
+    for _ in range(500):
+        started = start_process(
+            "dedup", HTML / "pages", "--html", "--threads", "2", "-o", f"{tmp_path}/out/", "--force"
+        )
+        code, _, stderr = wait_for_end(started)
+        assert code == 0, stderr
+        outputs.add("\n".join(line for line in stderr.splitlines() if not line.startswith("  time")))
+    assert len(outputs) == 1

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from neardup.documents.arrays import as_bytes, one_array
 from neardup.documents.column_paths import texts_in
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
+from neardup.documents.compression import codec_of_bytes, foreign_format
 from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
@@ -27,7 +28,7 @@ from neardup.documents.inputs import (
     SUFFIX_LIST,
     Format,
     InputFile,
-    codec_of_bytes,
+    Quoting,
     discover,
     format_of_name,
     kind_of_bytes,
@@ -35,6 +36,7 @@ from neardup.documents.inputs import (
     suffixes,
 )
 from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
+from neardup.documents.lines import LineSource
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     TORN,
@@ -68,7 +70,7 @@ from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is
 from neardup.documents.textfiles import TextFiles, notes_on
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
-from neardup.text.encoding import detect_encoding
+from neardup.text.encoding import WINDOWS_1252, detect_encoding
 
 #: Formats of one document per file: a source is a series of files.
 _SERIES = frozenset({"text", "mail"})
@@ -84,7 +86,7 @@ def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[S
             notes += notes_on(series)
             sources.append(_open_series(kind, series))
         else:
-            sources += [_open(file, form, spool, is_only_input=len(files) == 1) for form, file in group]
+            sources += [_open(file, form, spool) for form, file in group]
     return sources
 
 
@@ -102,7 +104,7 @@ def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = No
     form = _format_of(files[0], [])
     if form.kind in _SERIES:
         return _open_series(form.kind, list(files))
-    return _open(files[0], form, spool, is_only_input=False, span=span)
+    return _open(files[0], form, spool, span)
 
 
 def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
@@ -122,8 +124,10 @@ def _format_of(file: InputFile, notes: list[str]) -> Format:
         head = read_head(file, None, 1024) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
-    codec = codec_of_bytes(read_head(file, None, 8))
+    codec = codec_of_bytes(read_head(file, None, 16))
     head = read_head(file, codec)
+    if foreign := foreign_format(head, codec, file.name):
+        raise InputError(f"{file.name} {foreign}")
     kind = kind_of_bytes(head, None if named_format is None else named_format.kind)
     encoding = detect_encoding(head)[0].upper()[:6] if kind in (None, "jsonl", "csv") else ""
     if encoding in ("UTF-16", "UTF-32"):
@@ -144,7 +148,7 @@ def _format_of(file: InputFile, notes: list[str]) -> Format:
     return Format(kind, codec)
 
 
-def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, span: Span | None = None) -> Source:
+def _open(file: InputFile, form: Format, spool: str, span: Span | None = None) -> Source:
     if form.kind == "jsonl":
         return json_source(file, form.codec, span)
     if form.kind == "csv":
@@ -160,8 +164,6 @@ def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, spa
     try:
         return columnar_source(file, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
-        if is_only_input:
-            raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
         reason = Reason.DAMAGED_COMPRESSION if "ompressed" in str(error) else Reason.UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
         return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
@@ -346,21 +348,31 @@ class Corpus:
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn, rejected = self.torn_files, self.rejected
-        accepted = TORN if self.allow_torn else frozenset[str]()
-        if not self._document_count and not accepted.issuperset(rejected.counts):
+        if not self.inputs and rejected.total and not self._document_count:
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
             is_fixed = all(isinstance(source, TextFiles) or hasattr(source, "id_column") for source in self.sources)
             hint = "" if is_fixed else f", and name its column of texts with {option('--text-column')}"
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
-            message = f"{torn[0]}{more}; {torn[0].hint}, or say allow_torn=True"
-            warnings.warn(message, TornInput, stacklevel=2)
+            warnings.warn(f"{torn[0]}{more}; {torn[0].way_out()}", TornInput, stacklevel=2)
 
     @property
     def torn_summary(self) -> dict[str, Any]:
         """The entry of a summary about torn files; empty if there are none."""
-        return {"torn": [asdict(torn) for torn in self.all_torn_files]} if self.all_torn_files else {}
+        torn = [{name: value for name, value in asdict(file).items() if value != ""} for file in self.all_torn_files]
+        return {"torn": torn} if torn else {}
+
+    @property
+    def encodings(self) -> dict[str, str]:
+        """The encodings of files that are not in UTF-8 and do not say in which they are, by their names."""
+        found: dict[str, str] = {}
+        for source in self.sources:
+            if isinstance(source, LineSource) and source.encoding == WINDOWS_1252:
+                found[source.file.name] = WINDOWS_1252
+            elif isinstance(source, TextFiles):
+                found |= source.encodings
+        return found | ({} if self.reference is None else self.reference.encodings)
 
     @property
     def all_torn_files(self) -> list[TornFile]:
@@ -370,33 +382,52 @@ class Corpus:
     def _batches(self) -> Iterator[Batch]:
         repeats = RepeatedIds()
         for source in self.sources:
-            first, row, damage = self._bounds[-1], self._bounds[-1], list[RecordFault]()
+            first, row, documents = self._bounds[-1], self._bounds[-1], 0
+            noted = list[RecordFault]()
             for batch, faults, rows in split_chunks(source, self.read_options, first, repeats):
                 for fault in faults:
                     self._rejections.add(source, fault)
-                damage += [fault for fault in faults if fault.reason in TORN]
+                noted += _noted_faults(source, faults, is_first=not noted)
                 row += rows
-                self._document_count += len(batch.texts)
+                documents += len(batch.texts)
                 yield batch
-            self._finish_source(source, row - first, damage)
+            self._finish_source(source, row - first, documents, noted)
             self.skipped.update(getattr(source, "skipped", {}))
         if repeats.count:
             self.skipped.add(RENUMBERED, repeats.count)
 
-    def _finish_source(self, source: Source, rows: int, damage: Iterable[RecordFault]) -> None:
-        """Record the number of rows of a source that was read, and its damage."""
+    def _finish_source(self, source: Source, rows: int, documents: int, faults: Sequence[RecordFault]) -> None:
+        """Record the numbers of rows and documents of a source that was read, and its damage."""
         self._rejections.finish(source, rows)
         self._bounds.append(self._bounds[-1] + rows)
+        self._document_count += documents
         lost: dict[str, int] = {}
-        reasons: dict[str, str] = {}
-        for fault in damage:
-            name = name_of_row(source, fault.row)
-            reasons.setdefault(name, fault.reason)
-            lost[name] = lost.get(name, 0) + fault.count
-        for name, reason in reasons.items():
-            # A damaged text file is one row, which is lost.
-            read = 0 if isinstance(source, TextFiles) else rows - lost[name]
-            self.torn_files.append(TornFile(name, read, reason))
+        firsts: dict[str, RecordFault] = {}
+        for fault in faults:
+            if fault.reason in TORN:
+                name = name_of_row(source, fault.row)
+                firsts.setdefault(name, fault)
+                lost[name] = lost.get(name, 0) + fault.count
+        if isinstance(source, TextFiles):
+            self.torn_files += [TornFile(name, 0, fault.reason) for name, fault in firsts.items()]
+            # Each file is one row, which is lost if it is rejected; one that is larger than wanted is no surprise.
+            for fault in faults:
+                name = name_of_row(source, fault.row)
+                if name not in firsts and (fault.reason != Reason.TOO_LONG or source.file.max_document is None):
+                    self.torn_files.append(TornFile(name, 0, Reason.NOTHING_USABLE, fault.reason))
+            return
+        is_useless = rows > 0 and not documents
+        for name, fault in firsts.items():
+            if not is_useless or rows == lost[name]:
+                place = f"first in line {fault.line}" if fault.reason == Reason.OPEN_QUOTE else ""
+                self.torn_files.append(TornFile(name, rows - lost[name], fault.reason, place))
+                is_useless = False
+        if is_useless:
+            first = faults[0]
+            place = f"record {first.row + 1}" if first.line is None else f"line {first.line}"
+            number = "its only one is" if rows == 1 else f"all {rows:,} are"
+            detail = f"{number} rejected, the first in {place}: {first.reason}"
+            self.torn_files.append(TornFile(source.file.name, 0, Reason.NOTHING_USABLE, detail))
 
     def record_scan(
         self, results: Iterable[tuple[int, Sequence[RecordFault]]], skipped: Mapping[str, int] | None = None
@@ -407,8 +438,7 @@ class Corpus:
         for source, (rows, faults) in zip(self.sources, results, strict=True):
             for fault in faults:
                 self._rejections.add(source, fault)
-            self._finish_source(source, rows, [fault for fault in faults if fault.reason in TORN])
-            self._document_count += rows - sum(fault.count for fault in faults)
+            self._finish_source(source, rows, rows - sum(fault.count for fault in faults), faults)
         self._end_scan()
 
     def check_unique_ids(self, names: Names) -> None:
@@ -608,6 +638,13 @@ def _identity(file: InputFile) -> tuple[str, str]:
     return file.filesystem.type_name, os.path.realpath(file.path)
 
 
+def _noted_faults(source: Source, faults: Sequence[RecordFault], *, is_first: bool) -> list[RecordFault]:
+    """Return the faults that concern whole files, and the first of any kind."""
+    if isinstance(source, TextFiles):
+        return list(faults)
+    return [fault for number, fault in enumerate(faults) if fault.reason in TORN or (is_first and not number)]
+
+
 def split_chunks(
     source: Source, options: ReadOptions, first: int, repeats: RepeatedIds | None = None
 ) -> Iterator[tuple[Batch, list[RecordFault], int]]:
@@ -644,6 +681,7 @@ def open_corpus(
     max_document: int | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
 ) -> Corpus:
     """Open files, folders, globs, URIs or standard input as one corpus.
 
@@ -653,10 +691,10 @@ def open_corpus(
     Parameters
     ----------
     text_column : str or sequence of str, optional
-        Column of texts; detected by its name, or as the only column of strings. Several columns, as names or joined by
-        commas, make one text, line by line.
+        Column of texts, or a path such as ``messages[].content``; by default the column with a usual name. Several, as
+        names or joined by commas, make one text, line by line.
     id_column : str, optional
-        Column of ids; detected by its name; the empty string means that there is none.
+        Column of ids, or a path; by default the column with a usual name. The empty string means that there is none.
     order_column : str, optional
         Column for the keep order.
     quarantine : str, optional
@@ -667,16 +705,20 @@ def open_corpus(
     Raises
     ------
     InputError
-        If an input is missing, unreadable, of unknown format or without a column of texts; while it is read, also if
-        every record is rejected.
+        If an input is missing, unreadable, of unknown format or without a column of texts.
     """
     names = _names_of(inputs)
+    if quoting not in get_args(Quoting):
+        known = " or ".join(get_args(Quoting))
+        raise RecipeError(f"{option('--quoting')} {quoted(quoting)} is not known: give {known}")
     if quarantine is not None:
         check_quarantine(quarantine, names)
     spool = _make_spool()
     try:
         notes: list[str] = []
-        files = discover(names, notes, spool.path)
+        files = [
+            replace(file, quoting=quoting, max_document=max_document) for file in discover(names, notes, spool.path)
+        ]
         sources = open_sources(files, spool.path, notes)
         options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:

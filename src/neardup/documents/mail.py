@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table
-from neardup.documents.inputs import Codec, InputFile
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import MAILBOX_LINE, InputFile
 from neardup.documents.parsed import Parsed, ParsedSource, chunk_of, parts_of
 from neardup.documents.records import Chunk, ReadOptions, Reason, RecordFault
 from neardup.documents.rejected import Skipped
-from neardup.documents.streams import blocks
+from neardup.documents.streams import Records, blocks
 from neardup.documents.textfiles import TextFiles, content_of, id_of
 from neardup.text.encoding import decode_page
 from neardup.text.html import strip_tags
@@ -55,8 +56,7 @@ _PART_FIELDS = re.compile(
 #: The start of the next mail of a mailbox: a line that begins with "From ", has a time of day and a year, and is
 #: followed by a field; without these, a blank line before it and a usual field after it.
 _NEXT_MAIL = re.compile(
-    rb"\n(?=From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:))"
-    rb"|\n\r?\n(?=From [^\n]*\n" + _KNOWN_FIELD + rb")"
+    rb"\n(?=" + MAILBOX_LINE + rb")|\n\r?\n(?=From (?=[^\n]{0,300}\n)[^\n]*+\n" + _KNOWN_FIELD + rb")"
 )
 _FROM_LINE = re.compile(rb"From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -116,18 +116,17 @@ class MailFiles(TextFiles):
 
     @staticmethod
     def _parsed(file: InputFile, skipped: Skipped) -> Parsed:
-        content, damage = content_of(file)
-        if damage:
-            fault = RecordFault(0, Reason.DAMAGED_COMPRESSION, detail=damage, record=content)
-            return Parsed({}, fault)
-        return parse_mail(content, id_of(file), skipped)
+        found = content_of(file)
+        if found.reason:
+            return Parsed({}, RecordFault(0, found.reason, detail=found.detail, record=found.content))
+        return parse_mail(found.content, id_of(file), skipped)
 
 
 def _mails(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[Parsed, None, None]:
     """Yield the mails of a mailbox."""
     number = position = 0
     name = id_of(file)
-    with closing(blocks(file, codec, _mail_ends)) as all_blocks:
+    with closing(blocks(file, codec, _split)) as all_blocks:
         for block in all_blocks:
             position += block.bytes_read
             next_line = block.line
@@ -137,10 +136,21 @@ def _mails(file: InputFile, codec: Codec | None, skipped: Skipped) -> Generator[
                 if not data.strip():
                     continue
                 number += 1
+                if broken := block.faults.get(int(block.starts[place])):
+                    reason, detail = broken
+                    yield Parsed({}, RecordFault(0, reason, 1, line, detail, data), position)
+                    continue
                 yield parse_mail(_unquoted(data), f"{name}:{number}", skipped, line, position)
             if block.damage:
                 fault = RecordFault(0, Reason.DAMAGED_COMPRESSION, 0, next_line, detail=block.damage, record=block.tail)
                 yield Parsed({}, fault, position)
+
+
+def _split(data: bytes, is_end: bool) -> Records:
+    """Return the mails of some bytes; at the end of the file all bytes belong to some mail."""
+    ends = _mail_ends(data)
+    is_rest = is_end and (int(ends[-1]) if ends.size else 0) < len(data)
+    return Records(np.append(ends, len(data)) if is_rest else ends)
 
 
 def mails_in(data: bytes) -> Iterator[bytes]:

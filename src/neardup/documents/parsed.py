@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from neardup.documents.column_paths import ColumnPath, find_in_types
 from neardup.documents.columnar import fit_table, json_record
-from neardup.documents.inputs import Codec, InputFile
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile
 from neardup.documents.records import Chunk, RawRecord, ReadOptions, Reason, RecordFault, joined_column
 from neardup.documents.rejected import Skipped
 

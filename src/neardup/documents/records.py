@@ -350,7 +350,7 @@ class Reason:
     NO_ID = "no id"
     BAD_ID = "id is neither a string nor a number"
     WRONG_FIELDS = "wrong number of fields"
-    OPEN_QUOTE = "quote never closed"
+    OPEN_QUOTE = "broken quotes"
     TOO_LONG = "longer than the largest document allowed"
     BROKEN_RECORD = "record cannot be read"
     NOT_MAIL = "not a mail"
@@ -360,15 +360,16 @@ class Reason:
     CUT_RECORD = "last record is cut short"
     UNREADABLE_GROUP = "unreadable row group"
     UNREADABLE_FILE = "unreadable file"
+    NOTHING_USABLE = "no usable record"
 
 
 TORN = frozenset(
     {
-        *(Reason.CUT_LINE, Reason.CUT_RECORD, Reason.DAMAGED_COMPRESSION),
+        *(Reason.CUT_LINE, Reason.CUT_RECORD, Reason.DAMAGED_COMPRESSION, Reason.OPEN_QUOTE),
         *(Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP, Reason.NO_DOCUMENT),
     }
 )
-"""Reasons that concern a file and not one record: the rest of the file is unknown, or all of it is unusable."""
+"""Reasons that concern a file and not one record: what is lost is unknown, or all of it is unusable."""
 
 
 @dataclass(frozen=True, slots=True)

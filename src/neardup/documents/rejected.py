@@ -51,22 +51,30 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class TornFile:
-    """A file that could not be read in full: its name, the number of rows read, and the fault."""
+    """A file that could not be read in full: its name, the number of rows read, and the fault, or the first one."""
 
     file: str
     rows_read: int
     reason: str
-
-    @property
-    def hint(self) -> str:
-        """What to do about it, for messages."""
-        return "leave it out" if self.reason == Reason.NO_DOCUMENT else "get the whole file"
+    detail: str = ""
 
     def __str__(self) -> str:
         if self.reason == Reason.NO_DOCUMENT:
             return f"{self.file} holds no document"
+        if self.reason == Reason.NOTHING_USABLE:
+            return f"{self.file} has no usable record ({self.detail})"
         rows = "1 row was read" if self.rows_read == 1 else f"{self.rows_read:,} rows were read"
-        return f"{self.file} is torn ({self.reason}): {rows} of it"
+        return f"{self.file} is torn ({self.reason}{f', {self.detail}' if self.detail else ''}): {rows} of it"
+
+    def way_out(self) -> str:
+        """Return what to do, as the end of a sentence."""
+        accept = option("accept what was read with --allow-torn", "say allow_torn=True")
+        if self.reason == Reason.NOTHING_USABLE:
+            return f"check the file, and of a table the {option('--text-column')}, or {accept}"
+        if self.reason == Reason.OPEN_QUOTE:
+            quoting = option("--quoting none", "quoting='none'")
+            return f"mend its quotes, read quotes as characters with {quoting}, or {accept}"
+        return f"{'leave it out' if self.reason == Reason.NO_DOCUMENT else 'get the whole file'}, or {accept}"
 
 
 def place_of_row(source: Source, row: int) -> str:

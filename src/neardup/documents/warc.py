@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from neardup.documents.inputs import Codec, InputFile, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, one_line
 from neardup.documents.parsed import Parsed, ParsedSource
 from neardup.documents.records import Reason, RecordFault
 from neardup.documents.rejected import Skipped
@@ -46,7 +47,7 @@ _START = b"WARC/"
 PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _TEXT_TYPES = frozenset({"text/plain", "text/markdown"})
 _PAGE_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
-_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([\w.:-]+)""", re.IGNORECASE)
 
 
 def warc_source(file: InputFile, codec: Codec | None) -> ParsedSource:

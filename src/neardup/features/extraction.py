@@ -46,7 +46,6 @@ from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
 from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, text_buffers
-from neardup.text.contents import extract_contents, require_content
 from neardup.text.normalize import has_kernel
 from neardup.text.sentences import segment_texts
 
@@ -142,8 +141,13 @@ class Extractor:
         digests: bool = False,
     ) -> None:
         self._digests = digests
-        require_content(recipe.content)
         self.content = recipe.content
+        if self.content:
+            # Runs without pages need none of this.
+            from neardup.text.contents import extract_contents, require_content
+
+            require_content(self.content)
+            self._extract_contents = extract_contents
         self._normalize, self._spec = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
@@ -162,7 +166,7 @@ class Extractor:
         """Return the features of texts (no nulls), in uint64 arrays from ``allocate``."""
         failed: dict[int, str] = {}
         if self.content:
-            texts, failed = extract_contents(texts, self.content)
+            texts, failed = self._extract_contents(texts, self.content)
         data, offsets = text_buffers(texts)
         count = len(texts)
         block = Block(

@@ -19,7 +19,6 @@ from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import check_budget, default_threads, map_in_order
 from neardup.text.bulk import text_buffers
-from neardup.text.contents import BATCH_PAGES, contents_of
 
 #: Bytes of text per piece: small enough for the processor's cache, large enough to keep a thread busy.
 _PIECE = 1 << 20
@@ -57,10 +56,15 @@ def pieces(
 def text_pieces(batch: Batch, content: str = "") -> Iterator[pa.LargeStringArray]:
     """Yield the texts of a batch in pieces of about 1 MB, and of at most some pages if there is a ``content``."""
     texts, begin = batch.texts, 0
+    most = len(texts)
+    if content:
+        from neardup.text.contents import BATCH_PAGES
+
+        most = BATCH_PAGES
     _, ends = text_buffers(texts)
     while begin < len(texts):
         end = int(np.searchsorted(ends, ends[begin] + _PIECE))
-        end = min(max(end, begin + 1), len(texts), begin + BATCH_PAGES if content else len(texts))
+        end = min(max(end, begin + 1), len(texts), begin + most)
         yield texts.slice(begin, end - begin)
         begin = end
 
@@ -185,6 +189,8 @@ def compared_texts(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequen
     """Return what a recipe compares: the texts themselves, or their contents."""
     if not recipe.content:
         return texts
+    from neardup.text.contents import BATCH_PAGES, contents_of
+
     batches = [texts[begin : begin + BATCH_PAGES] for begin in range(0, len(texts), BATCH_PAGES)]
     parts = map_in_order(partial(contents_of, name=recipe.content), batches, threads)
     return [content for part in parts for content in part]

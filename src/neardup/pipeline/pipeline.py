@@ -44,7 +44,6 @@ from neardup.search.second_step import (
     judge_in_groups,
     text_representatives,
 )
-from neardup.text.contents import workers_memory
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -99,6 +98,15 @@ class CorpusFeatures:
         )
 
 
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    """Return the bytes that the processes that extract the contents of pages take; 0 if none are needed."""
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
+
+
 def collect_features(
     corpus: Corpus,
     recipe: Recipe,
@@ -136,8 +144,7 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    reserved = workers_memory(recipe.content, threads)
-    store = FeatureStore(Memory(memory, reserved), memory_needs(recipe))
+    store = FeatureStore(Memory(memory, _workers_memory(recipe, threads)), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
         max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2

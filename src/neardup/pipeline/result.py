@@ -161,6 +161,7 @@ class Result:
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
+            **({"encodings": self._corpus.encodings} if self._corpus.encodings else {}),
             **({"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}),
             **({} if self._findings.groups is None else {"drop_by": self._group_summary(self._findings.groups)}),
             "undecidable": int((present & (self._matches.representative < 0)).sum()),
@@ -247,7 +248,11 @@ class Result:
 
     @property
     def kept_rows(self) -> Bools:
-        """Whether each raw row of the input is kept: bool[rows]."""
+        """Whether each raw row of the input is kept: bool[rows].
+
+        It chooses rows of the data: ``frame[result.kept_rows]`` in pandas, ``frame.filter(result.kept_rows)`` in
+        Polars, and ``dataset.select(np.flatnonzero(result.kept_rows))`` for a Hugging Face data set.
+        """
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[np.flatnonzero(self._findings.kept_mask)]] = True
         return mask

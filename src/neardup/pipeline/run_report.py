@@ -84,7 +84,10 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         stages=list(summary["stages"]),
         facts=_facts(summary),
         versions=_versions(found),
-        notes=[] if found.matches.complete else [_pair_limit_note()],
+        notes=[
+            *([] if found.matches.complete else [_pair_limit_note()]),
+            *([f"Skipped, because they are no documents: {found.corpus.skipped}."] if found.corpus.skipped else []),
+        ],
     )
     sources = ReportSources(
         documents=documents.documents,
@@ -304,6 +307,7 @@ def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
         [name, f"{int((reasons == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
     ]
     rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
+    rows += [[f"skipped: {name}", f"{number:,}"] for name, number in sorted(summary.get("skipped", {}).items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["columns", column_words(summary["columns"])]]

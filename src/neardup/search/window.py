@@ -30,7 +30,7 @@ from neardup.search.window_index import (
 
 Keys = Callable[[Words, Integers], Words]
 
-_BITS = 64
+FINGERPRINT_BITS = 64
 _NO_SERIALS = np.empty(0, np.int64)
 
 
@@ -70,14 +70,14 @@ def block_keys(features: Words, sizes: Integers, distance: int) -> Words:
     values = np.zeros(len(sizes), np.uint64)
     values[sizes > 0] = features
     blocks = distance + 1
-    ends = np.arange(blocks + 1) * _BITS // blocks
+    ends = np.arange(blocks + 1) * FINGERPRINT_BITS // blocks
     keys = np.empty((len(values), blocks), np.uint64)
     for b in range(blocks):
         width = int(ends[b + 1] - ends[b])
         mask = np.uint64((1 << width) - 1)
         keys[:, b] = (values >> np.uint64(ends[b])) & mask
         # Places go above the bits; a block of all 64 bits is the only one.
-        keys[:, b] += np.uint64(b) << np.uint64(min(width, _BITS - 7)) if blocks > 1 else np.uint64(0)
+        keys[:, b] += np.uint64(b) << np.uint64(min(width, FINGERPRINT_BITS - 7)) if blocks > 1 else np.uint64(0)
     return keys
 
 

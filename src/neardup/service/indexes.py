@@ -18,7 +18,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
 from neardup.service.refusals import Problem
-from neardup.stream.document import Verdict
+from neardup.stream.document import FLAGS, Verdict
 from neardup.stream.index import Index, read_stored_recipe, resolve_recipe
 from neardup.stream.store import StoreReader
 from neardup.stream.window_step import Record
@@ -39,7 +39,7 @@ class IndexOptions:
     recipe: str | Recipe | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the recipe
     classifier: str | Classifier | None = None  #: or the name of a file in the folder of classifiers
-    window: str = "24h"
+    window: str = "endless"
     window_by: str = "time"
     against: str = "originals"
     sample: Statistics | None = None
@@ -113,6 +113,7 @@ class NamedIndex:
             "documents": counts.documents,
             "originals": counts.originals,
             "duplicates": counts.duplicates,
+            **{flag: getattr(counts, flag) for flag in FLAGS},
             "held": counts.window_documents,
         }
 

@@ -82,6 +82,10 @@ class Verdict(NamedTuple):
         The score of the classifier; None without one, and for texts that are equal byte for byte.
     measures : tuple of Contribution
         The measures of the classifier, the largest contribution first; empty without one.
+    version_of : str or None
+        The id that the document was given, if that id belongs to another text; ``id`` then ends in ``~2``, ``~3``…
+    known : bool
+        Whether the flow had this id with this text already, so that this is the verdict of then.
     """
 
     id: str
@@ -93,6 +97,8 @@ class Verdict(NamedTuple):
     counts: tuple[int, int, int] | None
     score: float | None = None
     measures: tuple[Contribution, ...] = ()
+    version_of: str | None = None
+    known: bool = False
 
     @property
     def is_duplicate(self) -> bool:

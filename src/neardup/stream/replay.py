@@ -459,7 +459,7 @@ class ReplaySettings:
 
     def index(self, statistics: Statistics | None = None) -> Index:
         """Return the index of the replay."""
-        return Index(
+        index = Index(
             None if self.classifier else self.recipe,
             classifier=self.classifier,
             window=self.window,
@@ -471,6 +471,9 @@ class ReplaySettings:
             # The domain is checked at the end, before anything is written.
             force_domain=self.classifier is not None,
         )
+        # The totals count them.
+        index.reports_late = False
+        return index
 
     def check_domain(self, totals: ReplayTotals) -> None:
         """Check that the judged pairs resemble the training pairs of the classifier.

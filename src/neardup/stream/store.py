@@ -27,7 +27,9 @@ from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
 from neardup.stream.lock import Lock
 
-FORMAT = 2
+FORMAT = 3
+#: The format before documents had versions; a store in it gets the columns when it is opened for writing.
+_EARLIER_FORMAT = 2
 #: "NDUP": marks the file as a store of neardup.
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB fit into a page; half the size would waste a fifth of the space.
@@ -55,8 +57,9 @@ CREATE TABLE documents (
     o INTEGER, a INTEGER, b INTEGER,
     flag TEXT NOT NULL,
     score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
-    sum INTEGER NOT NULL,                  -- checksum of the columns above
-    placed INTEGER NOT NULL
+    sum INTEGER NOT NULL,                  -- checksum of the columns above, and of version_of unless it is null
+    placed INTEGER NOT NULL,
+    version_of TEXT                        -- the id that it was given, if that id belongs to another text
 );
 CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
 CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
@@ -66,10 +69,11 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
 CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
     kind TEXT NOT NULL, of TEXT, similarity REAL);
--- of an index that keeps texts: the digest of each, and what the window does not hold until it is past that
+-- the digest of each text; of an index that keeps texts, also what the window does not hold until it is past that
 CREATE TABLE kept (serial INTEGER PRIMARY KEY, digest BLOB NOT NULL, text TEXT, title TEXT NOT NULL,
     sum INTEGER NOT NULL);                 -- checksum of number, digest and title; the digest is that of the text
 CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
+CREATE INDEX kept_digest ON kept (digest);
 -- duplicates that somebody wants to take back while a watcher has the store, and what it answers
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
@@ -122,7 +126,7 @@ def find_store(path: Path) -> bool:
     page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
-    if store_format != FORMAT:
+    if store_format not in (_EARLIER_FORMAT, FORMAT):
         raise StoreError(
             f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
             "neardup that wrote it, or name another path"
@@ -254,6 +258,11 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA trusted_schema = OFF")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == _EARLIER_FORMAT:
+            connection.executescript(
+                "BEGIN IMMEDIATE; ALTER TABLE documents ADD COLUMN version_of TEXT; "
+                f"CREATE INDEX kept_digest ON kept (digest); PRAGMA user_version = {FORMAT}; COMMIT"
+            )
         if _companion_size(path, "-wal"):
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
@@ -286,9 +295,9 @@ _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a
 
 _DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
 _WITH_TEXT, _WITHOUT_TEXT = "h.serial, h.text, h.title, h.sum", "NULL, NULL, NULL, NULL"
-_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITH_TEXT} FROM"
+_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITH_TEXT} FROM"
 _DOCUMENTS = f"{_WITH_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
-_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
+_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
 #: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
 _SELECT_HELD = f"{_WITH_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE"
 _STOPPED = "d.kind <> 'original' AND d.judged >= ?"
@@ -299,8 +308,12 @@ _SELECT_STOPPED_TEXT = (
     "WHERE d.id = ? AND k.serial >= ?"
 )
 _SELECT_JUDGED = (
-    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
+)
+_SELECT_EQUAL = (
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM kept k "  # noqa: S608
+    "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
 )
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
@@ -324,7 +337,7 @@ class StoredDocument(NamedTuple):
     is_held: bool  #: whether it is in the window
     text: str | None  #: its text while it is in the window
     title: str = ""  #: its title while it is in the window, if the classifier compares titles
-    digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
+    digest: bytes = b""  #: of its text; empty if a version of neardup stored it that kept none
 
     @property
     def id(self) -> str:
@@ -349,7 +362,7 @@ class JudgedDocument(NamedTuple):
     """What the store knows of a judged document."""
 
     verdict: Verdict  #: its verdict
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if the index kept none
+    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if a version of neardup stored it that kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -374,8 +387,8 @@ def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocume
         for row in rows
         if row.digest
     ]
-    documents = [(*to_row(row), int(placed or not row.origin)) for row in rows]
-    _insert(connection, f"documents ({_COLUMNS}, sum, placed)", documents)
+    documents = [(*to_row(row), int(placed or not row.origin), row.verdict.version_of) for row in rows]
+    _insert(connection, f"documents ({_COLUMNS}, sum, placed, version_of)", documents)
     _insert(connection, "held", [(*values, checksum(*values)) for values in held])
     _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
 
@@ -409,7 +422,12 @@ def to_row(stored: StoredDocument) -> Row:
         score,
         None if score is None else json.dumps(measures, separators=(",", ":")),
     )
-    return *row, checksum(*row)
+    return *row, _row_checksum(row, verdict.version_of)
+
+
+def _row_checksum(row: Row, version_of: str | None) -> int:
+    # Without a version as in the format before.
+    return checksum(*row) if version_of is None else checksum(*row, version_of)
 
 
 def is_storable(name: str) -> bool:
@@ -486,6 +504,7 @@ class StoreReader:
     """
 
     _forgotten: int
+    _is_earlier_format = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -502,6 +521,7 @@ class StoreReader:
                     application = None
             if application != APPLICATION:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
+            self._is_earlier_format = self._rows("PRAGMA user_version") == [(_EARLIER_FORMAT,)]
             self._forgotten = self._numbers().get("forgotten", 0)
         except BaseException:
             self._connections.close()
@@ -524,6 +544,8 @@ class StoreReader:
     def _rows(self, query: str, *parameters: object) -> list[Row]:
         # Fetched completely, so that others may write between two queries.
         with self._reading() as connection:
+            if self._is_earlier_format:
+                query = query.replace("d.version_of", "NULL")
             return connection.execute(query, parameters).fetchall()
 
     def _value(self, query: str, *parameters: object) -> str | None:
@@ -575,14 +597,15 @@ class StoreReader:
 
     def _document(self, row: Row) -> StoredDocument:
         """Return the document of a result row, after a check of both checksums."""
-        *columns, row_sum, held, text, title, text_sum = row
-        if checksum(*columns) != row_sum:
+        *columns, row_sum, version_of, held, text, title, text_sum = row
+        if _row_checksum(tuple(columns), version_of) != row_sum:
             raise self._change_error("row", row[0])
         if held is not None and checksum(held, text, title) != text_sum:
             raise self._change_error("text", row[0])
         serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
         measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
-        verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
+        counts = None if o is None else (o, a, b)
+        verdict = Verdict(name, kind, of, similarity, judged, flag, counts, score, measured, version_of)
         if held is None or held < self._forgotten:
             return StoredDocument(serial, verdict, origin, time, leaves, False, None)
         return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
@@ -639,6 +662,10 @@ class StoreReader:
                 raise self._change_error("digest", stored.serial)
             found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
         return found
+
+    def equal_texts(self, digest: bytes) -> list[StoredDocument]:
+        """Return the documents with a text of that digest, in order of arrival, without the text."""
+        return sorted(map(self._document, self._rows(_SELECT_EQUAL, digest)), key=lambda found: found.serial)
 
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query, which lacks its list of ids, finds for ids."""
@@ -776,6 +803,8 @@ class Store(StoreReader):
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")
+        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
+            raise damage_error(self.path, "its counts are not what was written")
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()

@@ -97,9 +97,9 @@ def extract_contents(texts: pa.LargeStringArray, name: str) -> tuple[pa.LargeStr
     return pa.array([content.text for content in found], pa.large_string()), failed
 
 
-def workers_memory(name: str, threads: int) -> int:
-    """Return the bytes that the processes of a run with this ``content`` take, for a memory budget."""
-    return WORKER_BYTES * min(threads, runtime.default_threads()) if name else 0
+def workers_memory(threads: int) -> int:
+    """Return the bytes that the processes of a run take, for a memory budget."""
+    return WORKER_BYTES * min(threads, runtime.default_threads())
 
 
 class _WorkerEndedError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import string
 
 #: Bytes at the start of a page that are searched for its declaration.
 _DECLARATION_WINDOW = 8192
@@ -29,6 +30,11 @@ _DEFAULT = "cp1252"
 #: Windows-1252 as browsers decode it: its five undefined bytes are control characters.
 _WINDOWS_1252 = "".join(bytes([byte]).decode(_DEFAULT, "ignore") or chr(byte) for byte in range(256))
 _FALLBACK_HANDLER = "neardup.or-windows-1252"
+#: The name of the encoding, for messages and summaries.
+WINDOWS_1252 = "windows-1252"
+#: ASCII, its letters, the control characters that texts do not have with the bytes that Windows-1252 does not define.
+_ASCII, _LETTERS = bytes(range(0x80)), string.ascii_letters.encode()
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
 #: Browsers decode a declared encoding as a superset of it.
 _SUPERSETS = {
     "ascii": _DEFAULT,
@@ -108,6 +114,51 @@ def decode_utf8(data: bytes) -> tuple[str, str]:
         return data.decode(), ""
     except UnicodeDecodeError as error:
         return data.decode(errors=_FALLBACK_HANDLER), f"not valid UTF-8 (byte {error.start:,}), read as windows-1252"
+
+
+def is_windows_1252(data: bytes) -> bool:
+    """Return whether bytes that are not UTF-8 look like a text in Windows-1252.
+
+    That has no control characters, and more ASCII letters than others, unlike Cyrillic, Greek or Asian encodings.
+    """
+    others = len(data.translate(None, _ASCII))
+    return others <= len(data) - len(data.translate(None, _LETTERS)) and _NO_TEXT.search(data) is None
+
+
+def is_guessed(page: bytes) -> bool:
+    """Return whether ``decode_page`` can only guess the encoding of a page."""
+    if detect_encoding(page)[0] or page.isascii() or _declared_codec(page):
+        return False
+    try:
+        page.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def encoding_of_lines(data: bytes) -> str:
+    """Return the encoding that most lines beyond ASCII are in, ``utf-8`` or ``windows-1252``.
+
+    Examples
+    --------
+    >>> encoding_of_lines("café, olé".encode("cp1252"))
+    'windows-1252'
+    """
+    in_utf8 = others = 0
+    for line in data.split(b"\n"):
+        if line.isascii():
+            continue
+        try:
+            line.decode()
+            in_utf8 += 1
+        except UnicodeDecodeError:
+            others += 1
+    return WINDOWS_1252 if others > in_utf8 and is_windows_1252(data) else "utf-8"
+
+
+def windows_1252_decoder() -> codecs.IncrementalDecoder:
+    """Return a decoder of ``decode_utf8`` that takes the bytes piece by piece."""
+    return codecs.getincrementaldecoder("utf-8")(_FALLBACK_HANDLER)
 
 
 def decode_complete(data: bytes) -> tuple[str, str]:

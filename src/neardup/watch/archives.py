@@ -12,7 +12,7 @@ from neardup.documents.parsed import Parsed
 from neardup.documents.rejected import Skipped
 from neardup.documents.warc import PAGE_TYPES, parse_records
 from neardup.text.contents import article_of
-from neardup.watch.items import NO_TEXT, Item, Items, Note, failed_article_note, first_time, join_title
+from neardup.watch.items import NO_TEXT, Item, Items, Note, failed_article_note, join_title
 
 _READ = 1 << 18
 
@@ -63,7 +63,7 @@ def _mail_items(mails: Any, skipped: Skipped, found: Items) -> Iterator[Item]:
         title = values["subject"] or ""
         text = join_title(title, values["text"])
         if text.strip():
-            yield Item(values["id"], text, title, first_time([values["date"]]), "", mail)
+            yield Item(values["id"], text, title, found.date_of(where, [values["date"]]), "", mail)
         else:
             found.reject(where, NO_TEXT, mail)
 
@@ -84,7 +84,7 @@ def crawl_items(data: bytes, found: Items) -> Iterator[Item]:
                 found.notes.append(failed_article_note(where, article.reason))
         if text.strip():
             raw = values["text"].encode()
-            yield Item(values["url"], text, "", first_time([values["date"]]), values["url"], raw)
+            yield Item(values["url"], text, "", found.date_of(where, [values["date"]]), values["url"], raw)
         else:
             found.reject(where, NO_TEXT, values["text"].encode())
     if not number:

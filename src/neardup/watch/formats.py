@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import Literal, NamedTuple
 
 from neardup.documents.inputs import kind_of_bytes
@@ -14,7 +13,7 @@ from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_
 from neardup.text.html import TagScanner, strip_tags
 from neardup.watch.archives import crawl_items, mail_items, mailbox_items
 from neardup.watch.feeds import FEEDS, feed_items, load_lxml, root_name
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, failed_article_note, first_time
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, failed_article_note
 from neardup.watch.json_items import json_lines, json_values
 
 #: ``xml`` is XML of a kind that cannot be read.
@@ -40,6 +39,10 @@ _HEAD_BYTES = 1 << 16
 #: What may precede the first element, and the name of that element.
 _PROLOG = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
+#: A feed anywhere, with its declaration.
+_LATE_FEED = re.compile(
+    rb"(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--(?s:.*?)-->\s*)?<(?:rss|feed|rdf:RDF)(?:\s[^>]{0,9999})?>"
+)
 _PARTIAL_TAG = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
 _HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
 
@@ -60,6 +63,18 @@ def kind_of(data: bytes, name: str) -> Kind:
     if start[:1] == b"<":
         return _markup_kind(start, name_kind)
     return name_kind if name_kind in ("html", "jsonl", "json") else "xml" if _is_xml(name_kind) else "text"
+
+
+def _feed_start(data: bytes, name: str) -> int:
+    """Return where a feed begins behind something else, such as the warning of a program; 0 for other files."""
+    start = data[:_HEAD_BYTES].lstrip(_SPACE)
+    name_kind = _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower())
+    if name_kind in ("text", "html", "json", "jsonl") or start[:1] in (b"{", b"[") or _HTML_DOCTYPE.match(start):
+        return 0
+    if start[:5].lower() == b"<html" or (start[:1] == b"<" and _markup_kind(start, name_kind) in FEEDS):
+        return 0
+    found = _LATE_FEED.search(data, 0, _HEAD_BYTES)
+    return found.start() if found else 0
 
 
 def _is_xml(kind: Kind | None) -> bool:
@@ -123,9 +138,13 @@ def parse_items(name: str, data: bytes) -> Items:
     content, damage = data[begin:], ""
     if encoding not in ("", "utf-8"):
         content, damage = _to_utf8(content, encoding)
+    begin = _feed_start(content, name)
+    before, content = content[:begin], content[begin:]
     is_cut_off = damage == TRUNCATED_FILE
     kind = kind_of(content, name)
     found = Items(kind)
+    if before:
+        found.notes.append(Note("the file", f"{len(before):,} bytes before the feed are not part of it"))
     if data.startswith(_GZIP) and kind != "warc":
         found.reject("the file", "compressed with gzip; deliver it unpacked", data)
     elif not content.strip(_SPACE) and not damage:
@@ -208,12 +227,13 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
     if not text:
         found.reject("the file", NO_TEXT, data)
         return
-    title, timestamp, link = _head_fields(markup[:_HEAD_CHARACTERS])
+    title, times, link = _head_fields(markup[:_HEAD_CHARACTERS])
+    timestamp = found.date_of("the file", times)
     yield Item("", text, title, timestamp, link, data)
 
 
-def _head_fields(head: str) -> tuple[str, datetime | None, str]:
-    """Return the title, the time and the address that the head of a page states."""
+def _head_fields(head: str) -> tuple[str, list[str], str]:
+    """Return the title, the times and the address that the head of a page states."""
     title, link, title_start = "", "", -1
     times: dict[str, str] = {}
     for tag in TagScanner(head):
@@ -231,7 +251,7 @@ def _head_fields(head: str) -> tuple[str, datetime | None, str]:
                 times.setdefault(attributes.get(naming, "").lower(), attributes.get("content", ""))
         elif tag.name == "body":
             break
-    return title, first_time(times[name] for name in _META_NAMES.split() if name in times), link
+    return title, [times[name] for name in _META_NAMES.split() if name in times], link
 
 
 def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
