@@ -45,7 +45,15 @@ from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.matcher import Matcher, RestoredDocument, WindowFindings
-from neardup.stream.store import JudgedDocument, Store, StoredDocument, StoreIdentity, StoreReader, text_digest
+from neardup.stream.store import (
+    JudgedDocument,
+    Store,
+    StoredDocument,
+    StoreIdentity,
+    StoreReader,
+    damage_error,
+    text_digest,
+)
 from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 from neardup.stream.window_step import Record
 
@@ -843,9 +851,13 @@ class Index:
     def _restore(self, store: Store) -> None:
         self._next_serial = store.next_serial
         state = store.state("clock")
-        if state is None:
+        if state is None and not self._next_serial:
             return
-        self._matcher.restore(json.loads(state))
+        try:
+            self._matcher.restore(json.loads(state or ""))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            # What a version of neardup without checksums wrote, and something else changed.
+            raise damage_error(store.path, "the state of its clock is not what was written") from None
         # One thread reads the store, others extract features, and this one enters the documents.
         self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
