@@ -22,7 +22,10 @@ def leave_at_once(number: int, frame: object) -> None:
 
 
 # Imports take most of the time until a command begins; an interrupt that is ignored stays so.
-if os.path.basename("".join(getattr(sys, "argv", [])[:1])) in ("neardup", "-m") and _signal.getsignal(2) == _signal.default_int_handler:
+if (
+    os.path.basename("".join(getattr(sys, "argv", [])[:1])) in ("neardup", "-m")
+    and _signal.getsignal(2) == _signal.default_int_handler
+):
     _signal.signal(2, leave_at_once)
 
 import importlib  # noqa: E402
