@@ -300,16 +300,14 @@ def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> N
     name = rng.choice(list(seeds))
     path, output = folder / name, folder / rng.choice(["out.jsonl", "out.csv", "out.parquet", "out.arrow"])
     path.write_bytes(mutated(seeds[name], rng, list(seeds.values())))
-    options = ["--threads", "1", *rng.choice([[], ["--ids", "rows"], ["--allow-torn", "--ids", "rows"], ["--strict"]])]
-    command = rng.choice(
-        [
-            *[["dedup", path, "-o", output, *rng.choice([[], ["--json"], ["--quarantine", folder / "no.jsonl"]])]] * 3,
-            ["pairs", path, "-o", output],
-            ["neighbors", path, "--k", "2", "-o", output],
-            ["dedup", path, "--annotate", "-o", output],
-        ]
-    )
-    result = CliRunner().invoke(app, [str(word) for word in (*command, *options)], prog_name="neardup")
+    more: list[list[str]] = [[], ["--ids", "rows"], ["--allow-torn", "--ids", "rows"], ["--strict"]]
+    options = ["--threads", "1", *rng.choice(more)]
+    commands = [
+        *[["dedup"], ["dedup", "--json"], ["dedup", "--quarantine", str(folder / "no.jsonl")], ["dedup", "--annotate"]],
+        *[["pairs"], ["neighbors", "--k", "2"]],
+    ]
+    command = [*rng.choice(commands), str(path), "-o", str(output), *options]
+    result = CliRunner().invoke(app, command, prog_name="neardup")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code in (0, 2, 3), result.output[-500:]

@@ -27,7 +27,7 @@ _STARTS: tuple[tuple[re.Pattern[bytes], Codec], ...] = (
 #: Bytes that decide about the codec.
 _LONGEST_START = 16
 #: The largest window of zstd that is accepted: 2 GiB, as written by ``zstd --long=31``.
-_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
+_ZSTD_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): 31}
 _LZMA_MEMORY = 1 << 30
 #: Compressed bytes that are read at a time, and given to a decoder at a time.
 _READ, _STEP = 1 << 20, 1 << 14
