@@ -8,7 +8,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from neardup.documents import Corpus, Ids, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
+from neardup.documents import Corpus, Ids, Quoting, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.keep.order import order_column, parse_preference
 
@@ -36,12 +36,13 @@ def open_files(
     quarantine: str | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
 ) -> Corpus:
     """Open files, folders, globs or URIs for ``neighbors``, ``query``, ``compare`` and other functions.
 
     Parameters
     ----------
-    inputs, text_column, id_column, strict, quarantine, ids, allow_torn
+    inputs, text_column, id_column, strict, quarantine, ids, allow_torn, quoting
         As in ``dedup_files``.
     clusters : str, optional
         For ``compare``: the column whose equal values mean duplicates.
@@ -60,6 +61,7 @@ def open_files(
         quarantine=quarantine,
         ids=ids,
         allow_torn=allow_torn,
+        quoting=quoting,
     )
 
 
@@ -462,8 +464,9 @@ def dedup(
     force_domain : bool
         Go on even if the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; detected automatically. Titles are for classifiers that compare them. Several columns of texts,
-        ``text_column=["title", "text"]``, are joined line by line, without empty ones.
+        Columns, or paths such as ``messages[].content``; by default those with usual names. Titles are for classifiers
+        that compare them. Several columns of texts, ``text_column=["title", "text"]``, are joined line by line, without
+        empty ones.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the result.
     memory : int, optional
@@ -539,6 +542,7 @@ def dedup_files(
     quarantine: str | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
@@ -570,11 +574,14 @@ def dedup_files(
         of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0. Ids that
         several documents share are refused.
     allow_torn : bool
-        Do not warn (`neardup.errors.TornInput`) of a file that is cut short or damaged. What could be read of it
-        counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
+        Do not warn (`neardup.errors.TornInput`) of a file that is cut short or damaged, or has no usable record. What
+        could be read of it counts either way, and ``summary["torn"]`` names it with the number of rows read.
+        ``strict`` refuses it.
+    quoting : "standard" or "none"
+        Whether quotes in CSV and TSV surround fields, or are characters like all others.
     """
     columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
-    reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn}
+    reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn, "quoting": quoting}
     return _find_duplicates(
         partial(open_corpus, inputs, quarantine=quarantine, **columns, **reading),
         partial(open_files, **columns, **reading),

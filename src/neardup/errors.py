@@ -44,8 +44,18 @@ def option(command: str, python: str = "") -> str:
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
+#: A message is cut in the middle beyond so many characters, which only values of the input take, and has one line.
+_LONGEST_MESSAGE, _LONGEST_END = 2000, 500
+
+
 class NeardupError(Exception):
     """Base of all errors that are caused by the input or the caller."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        text = str(message)
+        if len(text) > _LONGEST_MESSAGE:
+            text = f"{text[: _LONGEST_MESSAGE - _LONGEST_END]} ... {text[-_LONGEST_END:]}"
+        super().__init__(" ".join(text.splitlines()), *more)
 
 
 class InputError(NeardupError):

@@ -206,10 +206,15 @@ def read_file(path: str | os.PathLike[str], hint: str, *, largest: int | None = 
         with open_file(path) as file:
             data = file.read(-1 if largest is None else largest + 1)
     except OSError as error:
-        raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {hint}") from None
+        raise InputError(f"{os.fspath(path)} cannot be read ({cause_of(error)}); {hint}") from None
     if largest is not None and len(data) > largest:
         raise InputError(f"{os.fspath(path)} has more than the {largest:,} bytes allowed; {hint}")
     return data
+
+
+def cause_of(error: OSError) -> str:
+    """Return why a file cannot be used: the words of the system, or those of the library that raised the error."""
+    return error.strerror or " ".join(str(error).split()) or type(error).__name__
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -218,7 +223,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
         with placed_output(os.path.realpath(path)) as output, open(output.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
 
 
 def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str = "name another path") -> StoreError:

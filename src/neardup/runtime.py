@@ -48,7 +48,7 @@ def map_in_order(
     if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
         return
-    pool, pending = _pool(threads), deque[Future[Output]]()
+    pool, pending, interrupted = _pool(threads), deque[Future[Output]](), False
     try:
         for item in work:
             pending.append(pool.submit(function, item))
@@ -56,13 +56,22 @@ def map_in_order(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except (KeyboardInterrupt, SystemExit):
+        interrupted = True
+        raise
     finally:
-        running = [future for future in pending if not future.cancel()]
+        running = {future for future in pending if not future.cancel()}
+        while interrupted and running:
+            for end in ON_INTERRUPT:
+                end()
+            running = wait(running, 0.1).not_done
         # A worker that collects garbage may close it: it must not wait for itself.
         if not _IS_WORKER.get():
             wait(running)
 
 
+#: Called when a run is interrupted: what threads wait for ends, so that nobody has to wait for them.
+ON_INTERRUPT: list[Callable[[], object]] = []
 #: Whether this thread belongs to a pool: waiting for the pool there could never end.
 _IS_WORKER = ContextVar("is_worker", default=False)
 
@@ -142,9 +151,10 @@ class Memory:
 
     least_budget: ClassVar[float] = math.inf
 
-    def __init__(self, budget: int | None = None) -> None:
-        self.budget = budget
-        self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES, 0)
+    def __init__(self, budget: int | None = None, reserved: int = 0) -> None:
+        #: ``reserved`` are the bytes of the budget that other processes of the run take.
+        self.budget, self.reserved = budget, reserved
+        self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES - reserved, 0)
         if budget is not None:
             Memory.least_budget = min(budget, Memory.least_budget)
             _return_memory_early()
@@ -236,11 +246,28 @@ def free_memory() -> float:
     return min(amounts)
 
 
+#: The processes that work for this one: their memory counts as its own.
+CHILD_PROCESSES: set[int] = set()
+
+
 def resident_memory() -> int:
-    """Return the memory of this process in bytes, including libraries; the peak if the present use is unknown."""
+    """Return the memory of this process and of those that work for it in bytes, including libraries.
+
+    If the present use is unknown, it is the peak of this process.
+    """
     with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
+        return sum([_memory_of(process) for process in ("self", *map(str, CHILD_PROCESSES.copy()))])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
+
+
+def _memory_of(pid: str) -> int:
+    """Return the memory of a process in bytes; 0 for one that has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
+    except OSError:
+        if pid == "self":
+            raise
+        return 0
 
 
 def file_limit(maximum: int) -> int:
@@ -276,7 +303,7 @@ _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Stage(TypedDict):
-    """The cost of one stage.
+    """The cost of one stage; ``cpu_s`` includes the processes that work for this one, ``peak_memory_bytes`` does not.
 
     ``serial_cpu_s`` is the part of ``cpu_s`` that more threads do not shorten: the time of the threads that distribute
     the work, read and encode, although these three may run at the same time. Work that Arrow divides among its own
@@ -305,6 +332,16 @@ def run_serial(function: Callable[[Work], Output], work: Work) -> Output:
             _serial_seconds += time.thread_time() - start
 
 
+_child_seconds = 0.0
+
+
+def count_cpu_seconds(seconds: float) -> None:
+    """Count processor time that another process has spent for this one; from any thread."""
+    global _child_seconds
+    with _SERIAL_LOCK:
+        _child_seconds += seconds
+
+
 class Clock:
     """Records the cost of stages, in the order in which they end."""
 
@@ -314,7 +351,8 @@ class Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Record the cost of the block as a stage of this name."""
-        wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time() + _serial_seconds
+        wall, cpu = time.perf_counter(), time.process_time() + _child_seconds
+        serial = time.thread_time() + _serial_seconds
         try:
             yield
         finally:
@@ -322,7 +360,7 @@ class Clock:
                 {
                     "name": name,
                     "wall_s": round(time.perf_counter() - wall, 3),
-                    "cpu_s": round(time.process_time() - cpu, 3),
+                    "cpu_s": round(time.process_time() + _child_seconds - cpu, 3),
                     "serial_cpu_s": round(time.thread_time() + _serial_seconds - serial, 3),
                     "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
                 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,23 @@ def test_a_label_means_the_same_to_every_reader(tmp_path: Path) -> None:
         *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
     ]
     assert answers.empty == 2
+
+
+def test_labels_are_bounded_by_their_file(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.csv.gz"
+    bomb.write_bytes(gzip.compress(b"id1,id2,label\n" + b"a" * 100_000_000))
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"c{number}" for number in range(300_000)) + "\n")
+    long = tmp_path / "long.jsonl"
+    long.write_text('{"id1": "a", "id2": "b", "label": ' + "9" * 5000 + "}")
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path, words in (
+        (bomb, "200 times"),
+        (wide, "label"),
+        (long, "line 1"),
+        (tmp_path / "pipe.csv", "cannot be read"),
+    ):
+        with pytest.raises(InputError) as caught:
+            read_labels(path, NAMES)
+        assert says(caught.value, path.name, words)
+        assert len(str(caught.value)) < 3000

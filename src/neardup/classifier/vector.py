@@ -367,12 +367,19 @@ def read_records(
     column that the table does not have.
     """
     title, time = needed_columns(vector, table.column_names, title_column=title_column, time_column=time_column)
-    titles = [value or None for value in value_texts(find_in_table(table, title))] if title else None
+    titles = [value or None for value in value_texts(_required(table, title))] if title else None
     times = None
     if time:
-        microseconds, readable = times_of(find_in_table(table, time))
+        microseconds, readable = times_of(_required(table, time))
         times = np.where(readable, microseconds, NO_TIME)
     return Records(texts, titles, times)
+
+
+def _required(table: pa.Table, name: str) -> pa.Array:
+    values = find_in_table(table, name)
+    if values is None:
+        raise RecipeError(f"no document has {name!r}, which the classifier compares: name another column")
+    return values
 
 
 def needed_columns(

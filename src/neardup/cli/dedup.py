@@ -341,6 +341,10 @@ def _write(
         written.append(summary)
 
 
+def _describe_reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason}: {number:,}" for reason, number in sorted(counts.items()))
+
+
 def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
     if not count:
         return ""
@@ -381,7 +385,8 @@ def _print_summary(
         "families": families if summary["families"] else "none",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else partial_pairs),
         "saved": f"{format_size(summary['bytes_saved'])} of {format_size(summary['text_bytes'])} of text",
-        "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
+        "rejected": _describe_reasons(summary["rejected"]),
+        "failed pages": _describe_reasons(summary.get("failed_pages", {})),
         "little text": _describe_undecidable(summary["undecidable"], values),
         "search": screen.describe_lsh(summary["search"]),
         "classifier": _describe_classifier(summary),
@@ -460,10 +465,8 @@ def pairs(
     from neardup.documents import open_writer
 
     with options.open(inputs, against=against if index is None else None) as corpus:
-        with options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier) as (
-            result,
-            _,
-        ):
+        run = options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier)
+        with run as (result, _):
             if file is not None:
                 with open_writer(file, result.pairs.schema(), force) as writer:
                     for table in result.pairs.chunks():

@@ -58,9 +58,9 @@ def explain(
             screen.announce_compilation(None)
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
-        screen.print_columns(corpus)
 
     explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
+    screen.print_columns(corpus)
     if as_json:
         screen.print_json({"left": left, "right": right} | explanation.as_dict())
     else:

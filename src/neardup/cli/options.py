@@ -111,13 +111,18 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         )
 
     def resolve(
-        self, classifier: Classifier | None = None, index: DiskIndex | None = None, *, keep: str | None = None
+        self,
+        classifier: Classifier | None = None,
+        index: DiskIndex | None = None,
+        *,
+        keep: str | None = None,
+        flow: bool = False,
     ) -> Recipe:
-        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index.
+        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index, or of a ``flow``.
 
         Raises ``RecipeError`` if they contradict each other, or a value is refused.
         """
-        from neardup.recipe.named import apply_choices
+        from neardup.recipe.named import apply_choices, apply_flow_choices
 
         settings: dict[str, Any] = self.settings
         if index is not None and classifier is not None:
@@ -126,6 +131,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return self._classifier_recipe(classifier, settings | {"keep": keep})
         if index is not None and not settings:
             return index.recipe if keep is None else index.recipe.changed(keep=keep)
+        if flow:
+            return apply_flow_choices(settings.pop("recipe", None), settings)
         recipe = apply_choices(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
         if index is not None:
             index.check_recipe(recipe)
@@ -287,10 +294,18 @@ class ReadOptions:
     """How documents are read."""
 
     text_column: Annotated[
-        str | None, option("NAME,...", "Column of the texts, or several. Detected automatically.", READING)
+        str | None,
+        option(
+            "NAME,...",
+            "Column of the texts, several, or a path such as messages[].content. By default the one with a usual name.",
+            READING,
+        ),
     ] = None
     id_column: Annotated[
-        str | None, option("NAME", "Column of the ids. Detected automatically, else row numbers.", READING)
+        str | None,
+        option(
+            "NAME", "Column of the ids, or a path. By default the one with a usual name, else row numbers.", READING
+        ),
     ] = None
     max_document: Annotated[
         int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)
@@ -308,9 +323,13 @@ class ReadOptions:
             READING,
         ),
     ] = "column"
-    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READING)] = (
-        False
-    )
+    quoting: Annotated[
+        Literal["standard", "none"],
+        option("standard|none", "How to read quotes in CSV and TSV; none: as characters.", READING),
+    ] = "standard"
+    allow_torn: Annotated[
+        bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is torn or has no usable record.", READING)
+    ] = False
 
     def open(
         self,
@@ -335,6 +354,7 @@ class ReadOptions:
             max_document=self.max_document,
             ids=self.ids,
             allow_torn=self.allow_torn,
+            quoting=self.quoting,
         )
         if against:
             try:

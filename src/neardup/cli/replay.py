@@ -203,7 +203,7 @@ def replay(
     )
 
     classifier = classifier_options.load_for_corpus(time_column, times_used=True)
-    recipe = recipe_options.resolve(classifier)
+    recipe = recipe_options.resolve(classifier, flow=True)
     if classifier is not None and classifier.vector.needs_titles and "-" in inputs:
         raise RecipeError(
             "the classifier compares titles, for which inputs are read twice, and stdin cannot be: name a file"

@@ -6,7 +6,7 @@ import gc
 import resource
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 _ACCESS, _LIMITS = "Address and access", "Limits"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceWindowOptions(StoredWindowOptions):
+    """The window of a service, which is asked about everything that it knows."""
+
+    window: Window = "endless"
+
+
 @with_options
 def serve(
-    window_options: StoredWindowOptions,
+    window_options: ServiceWindowOptions,
     recipe_options: RecipeOptions,
     classifier_options: FlowClassifierOptions,
     host: Annotated[
@@ -75,7 +82,7 @@ def serve(
     from neardup.service.indexes import IndexOptions
 
     classifier = classifier_options.load()
-    recipe = recipe_options.resolve(classifier)
+    recipe = recipe_options.resolve(classifier, flow=True)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,
@@ -169,7 +176,7 @@ def mcp(
             from neardup.service.indexes import MAIN, Indexes, IndexOptions
 
             classifier = classifier_options.load()
-            recipe = recipe_options.resolve(classifier)
+            recipe = recipe_options.resolve(classifier, flow=True)
             options = IndexOptions(
                 recipe=None if classifier else recipe, classifier=classifier, window=window, against=against
             )

@@ -123,7 +123,7 @@ def watch(
 ) -> None:
     """Judge files as they appear in a folder: originals pass, duplicates stop.
 
-    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
+    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines, mail and WARC files.
 
     A verdict is saved before its file is moved; a new run continues where the last one ended.
 

@@ -51,8 +51,11 @@ def is_exact(number: str) -> bool:
         return not digits.strip("0")
     if len(digits.rstrip("0")) > _MOST_DIGITS:
         return False
+    if Decimal(repr(value)) == Decimal(number):
+        return True
     if number.lstrip("-").isdecimal():
-        return Decimal(repr(value)) == Decimal(number)
+        return False
+    # A double in full, such as 0.10000000000000001.
     return Decimal(f"{value:.{len(digits) - 1}e}") == Decimal(number)
 
 

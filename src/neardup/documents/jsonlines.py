@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -14,11 +15,12 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.arrays import join_texts, one_array
 from neardup.documents.column_paths import ColumnPath, find_in_types, possible_paths
-from neardup.documents.inputs import Codec, InputFile, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, one_line
 from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import ReadOptions, Reason, map_type, unified_schema
-from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
+from neardup.documents.records import ReadOptions, Reason, Source, map_type, unified_schema
+from neardup.documents.streams import BLOCK, Block, Records, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
 #: The text of a whole number, with zeros at most as its fraction.
@@ -53,7 +55,7 @@ def count_types(record: bytes, columns: dict[str, _Types]) -> None:
             types, kind = columns.setdefault(name, {}), _kind_of(value)
             count, earlier = types.get(kind, (0, pa.null()))
             # A null says nothing about the type, unless there are only nulls.
-            types[kind] = count + (value is not None), merged_type(earlier, type_of(value)) or earlier
+            types[kind] = count + (value is not None), merged_type(earlier, type_of(value), lenient=True) or earlier
 
 
 def _kind_of(value: Any) -> str:
@@ -72,13 +74,13 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
     if isinstance(value, list):
         item = pa.null()
         for inner in value if depth < _DEEPEST else ():
-            item = merged_type(item, type_of(inner, depth + 1)) or item
+            item = merged_type(item, type_of(inner, depth + 1), lenient=True) or item
         return pa.list_(item)
     return {str: pa.large_string(), bool: pa.bool_()}.get(type(value), pa.null())
 
 
-def merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return a type for values of two types; None if they do not fit together."""
+def merged_type(left: pa.DataType, right: pa.DataType, *, lenient: bool = False) -> pa.DataType | None:
+    """Return a type for values of two types; None if they do not fit together, or if ``lenient`` text or the first."""
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):
@@ -86,15 +88,17 @@ def merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(left) and pa.types.is_struct(right):
         fields = {field.name: field.type for field in left}
         for field in right:
-            merged = merged_type(fields.get(field.name, pa.null()), field.type)
+            merged = merged_type(fields.get(field.name, pa.null()), field.type, lenient=lenient)
             if merged is None:
                 return None
             fields[field.name] = merged
         return pa.struct(list(fields.items()))
     if pa.types.is_list(left) and pa.types.is_list(right):
-        item = merged_type(left.value_type, right.value_type)
+        item = merged_type(left.value_type, right.value_type, lenient=lenient)
         return None if item is None else pa.list_(item)
-    return pa.float64() if {left, right} == {pa.int64(), pa.float64()} else None
+    if {left, right} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return None if not lenient else right if right == pa.large_string() else left
 
 
 _HEAD_LINES = 100
@@ -108,7 +112,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     """
     dialect = JsonLines()
     types: dict[str, _Types] = {}
-    with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, dialect.split, 1 << 18)) as start:
         head = next(start, None)
     if head is not None:
         if head.data.lstrip()[:1] == b"[":
@@ -121,7 +125,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
             raise InputError(f"{file.name} has objects of several lines: write one object a line, such as with jq -c .")
     columns = {name: column_type(counts) for name, counts in types.items()}
     dialect.types = columns
-    return LineSource(file, codec, dialect, 0, columns, span)
+    return LineSource(file, codec, dialect, 0, columns, span, "" if head is None else head.encoding)
 
 
 class JsonLines:
@@ -163,9 +167,11 @@ class JsonLines:
             return False
         for path in possible_paths(name, decoded) if isinstance(decoded, dict) else ():
             value = path.of_object(decoded)
-            if value is not None and value != []:
+            if value not in (None, "", []):
                 kind = type_of(value)
-                self._found[name] = replace(path, kind=kind.value_type if path.is_list else kind)
+                self._found[name] = replace(
+                    path, kind=kind.value_type if path.is_list and isinstance(value, list) else kind
+                )
                 return True
         return False
 
@@ -174,9 +180,10 @@ class JsonLines:
         path = self.find_column(name) or next(iter(possible_paths(name, self.types)), ColumnPath(name))
         return path.as_text() if name in options.texts else path
 
-    def record_ends(self, data: bytes) -> np.ndarray:
-        """Return the position after each line feed."""
-        return positions_of(data, 0x0A) + 1
+    def split(self, data: bytes, is_end: bool) -> Records:
+        """Return the lines."""
+        ends = positions_of(data, 0x0A) + 1
+        return Records(np.append(ends, len(data)) if is_end and not data.endswith(b"\n") else ends)
 
     def blank_records(self, block: Block) -> np.ndarray:
         """Return which lines are white space."""
@@ -189,7 +196,7 @@ class JsonLines:
 
     def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
         """Parse all records at once, by Arrow."""
-        if not _has_object_per_line(block) or not is_utf8(block.data):
+        if not _ends_with_objects(block) or not is_utf8(block.data):
             return None
         paths = {name: self._path(name, options) for name in options.names}
         roots: dict[str, pa.DataType] = {}
@@ -222,7 +229,7 @@ class JsonLines:
     def parse_record(self, record: str, options: ReadOptions) -> Row:
         """Parse one record, by Python."""
         values = _values_of(record, {name: self._path(name, options) for name in options.names})
-        texts = [text for name in options.texts if (text := values[name]) is not None]
+        texts = [text for name in options.texts if (text := _text_at(name, values[name], options)) is not None]
         if not texts:
             raise RecordError(Reason.NO_TEXT)
         if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
@@ -279,16 +286,58 @@ def _can_read(data: bytes, schema: pa.Schema) -> bool:
     return True
 
 
-def _has_object_per_line(block: Block) -> bool:
+def _ends_with_objects(block: Block) -> bool:
+    """Return whether each record ends with that of an object, so that no second value begins in it."""
     data = np.frombuffer(block.data, np.uint8)
     lasts = block.ends - 1
     lasts = lasts - (data[lasts] == 0x0A)
     lasts = lasts - (data[lasts] == 0x0D)
-    return bool((data[block.starts] == 0x7B).all() and (data[lasts] == 0x7D).all())
+    return bool((data[lasts] == 0x7D).all())
+
+
+#: The deepest nesting for which Arrow may infer a type: it ends the process far beyond.
+_DEEPEST = 1000
+_NESTING = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _refuse_what_ends_arrow(data: bytes, *, infer: bool) -> None:
+    """Raise what Arrow raises for bytes for which it would end the process instead.
+
+    These are a piece that begins with ``null``, where a piece may begin after any line end, a carriage return among
+    them; and values so deep that it cannot infer their type.
+    """
+    lines = np.concatenate(([0], positions_of(data, 0x0A) + 1))
+    lines = lines[lines < len(data)]
+    firsts = np.frombuffer(data, np.uint8)[lines]
+    for begin in lines[firsts != 0x7B].tolist():
+        end = data.find(b"\n", begin)
+        start = data[begin : len(data) if end < 0 else end].lstrip(b" \t\r")[:1]
+        if start not in (b"", b"{"):
+            raise pa.ArrowInvalid("a line does not begin with an object")
+    if data.count(b"\r") > data.count(b"\r\n"):
+        raise pa.ArrowInvalid("a carriage return stands inside a line")
+    if infer and _depth(data) > _DEEPEST:
+        raise pa.ArrowInvalid(f"its values are nested deeper than {_DEEPEST} levels")
+
+
+def _depth(data: bytes) -> int:
+    """Return the depth of nesting, or an upper bound of it that is small."""
+    if data.count(b"[") + data.count(b"{") - data.count(b"\n") <= _DEEPEST:
+        return 0
+    depth = deepest = 0
+    for line in data.split(b"\n"):
+        if line.count(b"[") + line.count(b"{") > _DEEPEST:
+            for token in _NESTING.finditer(line):
+                first = line[token.start()]
+                depth += (first in b"[{") - (first in b"]}")
+                deepest = max(deepest, depth)
+            depth = 0
+    return deepest
 
 
 def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
     """Parse with Arrow on all cores, in pieces that end at line ends."""
+    _refuse_what_ends_arrow(data, infer=schema is None)
     return arrow_json.read_json(
         pa.BufferReader(data),
         read_options=arrow_json.ReadOptions(block_size=_piece_size(data)),
@@ -352,6 +401,14 @@ def _refuse_surrogates(text: str) -> None:
         raise RecordError(Reason.NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
 
 
+def _text_at(name: str, value: Any, options: ReadOptions) -> Any:
+    """Return the value of a text path; where another path goes on from it, only its strings count."""
+    goes_on = any(other.startswith((f"{name}[", f"{name}.")) for other in options.texts)
+    if not goes_on or not isinstance(value, list | dict):
+        return value
+    return join_texts(item for item in value if type(item) is str) or None
+
+
 def _id_of(value: Any) -> int | str:
     if value is None:
         raise RecordError(Reason.NO_ID)
@@ -405,3 +462,40 @@ def _raise_no_table(name: str, error: BaseException) -> NoReturn:
         f"{name}: its records do not fit one table ({one_line(error)}); write JSON lines instead, or give "
         "each field one type"
     ) from None
+
+
+def may_have_records(source: Source) -> bool:
+    """Return whether ``texts_of_records`` can read a source: JSON lines, and what is written as such."""
+    return not isinstance(source, LineSource) or isinstance(source.dialect, JsonLines)
+
+
+def texts_of_records(masked: Iterable[tuple[Source, np.ndarray]], texts: Sequence[str]) -> pa.Table:
+    """Return records whose values fit no table as a table of strings.
+
+    Its columns are the fields of the records and those of objects in them by their paths, each value as it is written,
+    and under the first name of ``texts`` the texts of these columns and paths.
+    """
+    rows: list[dict[str, str | None]] = []
+    for source, mask in masked:
+        paths = [path.as_text() for name in texts if (path := source.find_column(name)) is not None]
+        for raw in source.records(mask):
+            decoded = decode(raw.record.decode().strip(" \t\r\n"))
+            row = {name: _written(value) for name, value in _fields_by_path(decoded)}
+            found = [text for path in paths if isinstance(text := path.of_object(decoded), str)]
+            rows.append(row | {texts[0]: join_texts(found)})
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pa.table({name: pa.array(values, pa.large_string()) for name, values in columns.items()})
+
+
+def _fields_by_path(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _fields_by_path(inner, f"{prefix}{name}.")
+        yield prefix + name, inner
+
+
+def _written(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None else value.encode(errors="replace").decode()
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()

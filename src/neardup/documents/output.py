@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import lzma
 import math
 import os
 import sys
@@ -23,7 +24,14 @@ from pyarrow import fs as arrow_fs
 
 from neardup.documents.arrays import as_bytes, is_text_type
 from neardup.documents.columnar import json_value
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, strip_query, suffixes
+from neardup.documents.inputs import (
+    INPUT_KIND_OF_SUFFIX,
+    KIND_OF_SUFFIX,
+    TEXT_SUFFIXES,
+    one_line,
+    strip_query,
+    suffixes,
+)
 from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
@@ -104,6 +112,9 @@ class OutputFile:
         if codec == "gzip":
             # With time 0 and no name, the same content gives the same bytes.
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
+        elif codec == "xz":
+            form = lzma.FORMAT_ALONE if strip_query(path).endswith(".lzma") else lzma.FORMAT_XZ
+            self._sink = lzma.LZMAFile(self._base, "wb", format=form)  # noqa: SIM115 (closed in `commit`)
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 
@@ -252,6 +263,8 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
+    if suffixes(output)[0] in INPUT_KIND_OF_SUFFIX.keys() - KIND_OF_SUFFIX.keys():
+        raise OutputError(f"{output} is of a format that is read and not written: use {_OUTPUT_SUFFIXES}")
     if is_folder_name(output) and not _may_be_folder(output, names):
         raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUT_SUFFIXES}")
     check_place(output, names, force, remote=True)
@@ -292,7 +305,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
-    has_texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
+    has_texts = any(os.path.isdir(name) or suffixes(name)[0] in {*TEXT_SUFFIXES, ".eml"} for name in inputs)
     return strip_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 

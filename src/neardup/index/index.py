@@ -17,7 +17,7 @@ from neardup.errors import OutputError, RecipeError, StoreError, check_count, op
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
-from neardup.files import placed_output
+from neardup.files import cause_of, placed_output
 from neardup.index.known import DocumentKeys, find_known
 from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
 from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
@@ -196,7 +196,8 @@ class DiskIndex:
             if without_known and batch.ids is not None:
                 keys.add(batch.ids, batch.rows, batch.texts)
 
-        places = self.candidates(pieces(corpus, "look up", progress, add_keys), threads)
+        texts = pieces(corpus, "look up", progress, add_keys, content=self.recipe.content)
+        places = self.candidates(texts, threads)
         known = self._known_places(keys, strict=strict_ids) if without_known else places[:0]
         if all_documents:
             places = np.concatenate([first + documents for first, documents in self._present()])
@@ -450,7 +451,7 @@ def build(
             known_count = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
             writer.commit()
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
     found = DiskIndex(path)
     found.known_count = known_count
     return found

@@ -99,9 +99,13 @@ class LabelTable:
             rows = [dict(zip(columns, map(_cell_text, row), strict=True)) for row in source]
             return cls(name, columns, rows, list(range(len(rows))), "row")
         table = table_of(source)
-        cells = {column: [_cell_text(value) for value in plain_values(table[column])] for column in table.column_names}
-        rows = [{column: texts[row] for column, texts in cells.items()} for row in range(len(table))]
-        return cls(name, list(cells), rows, list(range(len(rows))), "row")
+        values = {column: plain_values(table[column]) for column in table.column_names}
+        rows = [
+            {column: _cell_text(value) for column, value in _flat_fields(dict(zip(values, row, strict=True))).items()}
+            for row in zip(*values.values(), strict=True)
+        ]
+        columns = list(dict.fromkeys([*values, *(column for row in rows for column in row)]))
+        return cls(name, columns, rows, list(range(len(rows))), "row")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -266,7 +270,20 @@ def _cell_text(value: Any) -> str | None:
         return None
     if isinstance(value, bool):
         return str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        # As ids of doubles are written.
+        return str(int(value))
     return value if isinstance(value, str) else str(value)
+
+
+def _flat_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row, those of objects in it also as ``object.field``, unless there is such a name."""
+    fields = {str(name): value for name, value in row.items()}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            inner = {f"{name}.{field}": found for field, found in _flat_fields(value).items()}
+            fields = inner | fields
+    return {name: fields[name] for name in [*map(str, row), *(name for name in fields if name not in row)]}
 
 
 def _read_delimited(text: str, name: str) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -301,4 +318,4 @@ def _read_json_lines(text: str, name: str) -> Iterator[tuple[int, dict[str, str 
             raise InputError(
                 f"{name}, line {number} is no JSON object; give lines like " + '{"id1": "a", "id2": "b", "label": 1}'
             )
-        yield number, {str(column): _cell_text(value) for column, value in row.items()}
+        yield number, {column: _cell_text(value) for column, value in _flat_fields(row).items()}

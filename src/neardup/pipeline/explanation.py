@@ -33,7 +33,7 @@ from neardup.pipeline.resolved_features import Counts, Gram, pair_counts, resolv
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, measure
 from neardup.recipe.second_step import SecondStep
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier

@@ -91,6 +91,15 @@ class CorpusFeatures:
         return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
 
 
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    """Return the bytes that the processes that extract the contents of pages take; 0 if none are needed."""
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
+
+
 def collect_features(
     corpus: Corpus,
     recipe: Recipe,
@@ -126,7 +135,7 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    store = FeatureStore(Memory(memory), memory_needs(recipe))
+    store = FeatureStore(Memory(memory, _workers_memory(recipe, threads)), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
         max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
@@ -149,13 +158,18 @@ def collect_features(
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
-        for block in map_in_order(make, pieces(corpus, "read", report, observe), threads):
+        texts = pieces(corpus, "read", None if recipe.content else report, observe, content=recipe.content)
+        for block in map_in_order(make, texts, threads):
             store.add(block)
+            if recipe.content and report is not None:
+                # Bytes are read long before their pages are extracted.
+                report("pages", len(store), max(round(store.expected_documents), len(store)))
         if isinstance(store, BoundedStore):
             store.finish_count()
     trim_memory()
     names = columns.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.check_unique_ids(names)
+    corpus.count_failed_pages(names.rows, store.failed)
     input_count = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:input_count], columns.order, corpus.order_column)
     if prefer is not None:
@@ -317,6 +331,14 @@ def thread_count(threads: int | None) -> int:
         return default_threads()
     check_count("threads", threads, "give a number, or leave it out for all processors")
     return threads
+
+
+def _workers_memory(recipe: Recipe, threads: int) -> int:
+    if not recipe.content:
+        return 0
+    from neardup.text.contents import workers_memory
+
+    return workers_memory(threads)
 
 
 def _check_memory(memory: int | None) -> int | None:

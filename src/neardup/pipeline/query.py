@@ -29,7 +29,7 @@ from neardup.runtime import Clock, Stage
 from neardup.search.matches import Similar
 from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
 from neardup.search.second_step import check_classifier, judge_by_classifier, judge_by_measure
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 from neardup.times import TIME_FORMS, microseconds_of
 
 
@@ -307,7 +307,7 @@ def _check_before_reading(
         if value is not None and not compares[field]:
             raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
     if time is not None and microseconds_of(time) is None:
-        raise RecipeError(f"time {quoted(time)} is not a time between the years 1 and 9999; give {TIME_FORMS}")
+        raise RecipeError(f"time {quoted(time)} is not a time; give {TIME_FORMS}")
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
             f"second_step {str(step)!r} needs an encoder, an object with encode(texts): pass one in Python, "

@@ -149,9 +149,12 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "columns": self._corpus.columns_used,
             "rejected": dict(self._corpus.rejected.counts),
+            **({"skipped": dict(self._corpus.skipped)} if self._corpus.skipped else {}),
+            **({"failed_pages": dict(self._corpus.failed_pages.counts)} if self._corpus.failed_pages else {}),
             "stages": list(self._run.clock.stages),
             **self._reference_summary(),
             **self._corpus.torn_summary,
+            **({"encodings": self._corpus.encodings} if self._corpus.encodings else {}),
             **({"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}),
             "undecidable": int((present & (self._matches.representative < 0)).sum()),
             "version": __version__,
@@ -166,12 +169,12 @@ class Result:
         if reference is None:
             return {}
         keeper = self._keepers.keeper[self._findings.dropped_mask]
-        return {
+        columns = {"reference_columns": reference.columns_used} if reference.inputs else {}
+        return columns | {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
                 "dropped": int((keeper >= self._documents.names.input_count).sum()),
-                **({"columns": reference.columns_used} if reference.inputs else {}),
                 "rejected": dict(reference.rejected.counts),
                 **({} if reference.known_count is None else {"known": reference.known_count}),
             }
@@ -206,7 +209,11 @@ class Result:
 
     @property
     def kept_rows(self) -> Bools:
-        """Whether each raw row of the input is kept: bool[rows]."""
+        """Whether each raw row of the input is kept: bool[rows].
+
+        It chooses rows of the data: ``frame[result.kept_rows]`` in pandas, ``frame.filter(result.kept_rows)`` in
+        Polars, and ``dataset.select(np.flatnonzero(result.kept_rows))`` for a Hugging Face data set.
+        """
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[np.flatnonzero(self._findings.kept_mask)]] = True
         return mask

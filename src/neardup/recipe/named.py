@@ -156,3 +156,17 @@ class Choices(TypedDict, total=False):
     seed: int
     second_step: str
     keep: str
+
+
+#: What a flow takes for its recipe without another choice: 4-grams, at the threshold whose F1 is the highest against
+#: the labels of docs/flow.md (0.87).
+FLOW_RECIPE, FLOW_THRESHOLD = "ddd", 0.8
+
+
+def apply_flow_choices(recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of a flow: without a recipe and features of its own, that of `FLOW_RECIPE` at its threshold."""
+    if recipe is not None:
+        return apply_choices(recipe, choices)
+    if "features" in choices or "signature" in choices:
+        return apply_choices("default", choices)
+    return apply_choices(FLOW_RECIPE, {"threshold": FLOW_THRESHOLD} | dict(choices))

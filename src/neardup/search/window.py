@@ -325,7 +325,7 @@ def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
     if end - begin == len(block.sizes):
         return block
     features = block.features[heads[begin] : heads[end]]
-    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights])
+    return Block(features, *(column[begin:end] for column in block[1:5]), block.weights)
 
 
 class BestMatches(NamedTuple):

@@ -21,6 +21,7 @@ from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,7 +35,7 @@ from neardup.service import bodies
 from neardup.service.guard import Guard, Limits, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex, most_indexes
 from neardup.service.metrics import Metrics
-from neardup.service.page import POLICY, PageAnswers, calls_page, frame
+from neardup.service.page import POLICY, PageAnswers, PageRelease, calls_page, frame
 from neardup.service.refusals import Problem, request_error_message, unknown_parameter_message
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, is_loopback, listening_sockets
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
@@ -96,7 +97,8 @@ def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
 
 
 def _document(name: str, body: bodies.DocumentText) -> Document:
-    return Document(name, body.text, body.timestamp, title=body.title)
+    # 0 as well, because a program that has no date sends it.
+    return Document(name, body.text, body.timestamp or None, title=body.title)
 
 
 async def _check_may_write(request: Request) -> None:
@@ -118,6 +120,21 @@ async def _check_query(request: Request) -> None:
 
 _NeedsWrite = Depends(_check_may_write)
 _Evidence = Annotated[bool, Query(description="Whether verdicts include the numbers that decided.")]
+
+
+class _AnyConvertor(Convertor[str]):
+    """The rest of a path with slashes and line breaks, which a ``path`` of Starlette may not have."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _AnyConvertor())
 
 
 class Calls:
@@ -417,7 +434,7 @@ def _create_app(
     metrics = Metrics(indexes, lambda: guard.waiting_count)
     calls = Calls(indexes, writer, checker, metrics, limits)
     _add_calls(api, calls)
-    _add_pages(api, PageAnswers(indexes, metrics), partial(frame, bool(tokens)))
+    _add_pages(api, PageAnswers(indexes, metrics), calls, partial(frame, bool(tokens)))
     for kind in (Problem, NeardupError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
     guard = Guard(_FastPath(api, calls), tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
@@ -449,7 +466,7 @@ def _bare_api() -> FastAPI:
 
 
 def _add_calls(api: FastAPI, calls: Calls) -> None:
-    index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
+    index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:any}"
 
     def add(
         method: str, path: str, call: Any, model: Any, *statuses: int, creates: bool = False, **options: Any
@@ -489,12 +506,18 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
     add("GET", "/healthz", calls.healthy, None)
 
 
-def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> None:
+def _add_pages(api: FastAPI, page: PageAnswers, calls: Calls, frame: Callable[[], str]) -> None:
     pages: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
     for path, render in pages.items():
         api.add_api_route(path, _page_endpoint(render), include_in_schema=False, methods=["GET"])
     for answer in (page.similar, page.stopped, page.found, page.flow):
         api.add_api_route(f"/page/{answer.__name__}", answer, include_in_schema=False, methods=["POST"])
+
+    async def release(body: PageRelease) -> Response:
+        return await calls.release(body.index, body.id, bodies.ReleaseBody(by=body.by))
+
+    # Browsers remove "." and ".." from every path, so the page sends ids in the body.
+    api.add_api_route("/page/release", release, include_in_schema=False, methods=["POST"], dependencies=[_NeedsWrite])
 
 
 def _page_endpoint(render: Callable[[], str]) -> Any:

@@ -118,7 +118,7 @@ class IndexBody(_Body):
         Name | None,
         Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers."),
     ] = None
-    window: Annotated[Name, Field(description="24h, 7d, '8000 documents', or endless.")] = "24h"
+    window: Annotated[Name, Field(description="24h, 7d, '8000 documents', or endless.")] = "endless"
     window_by: Literal["time", "hour"] = "time"
     against: Literal["originals", "everything"] = "originals"
 

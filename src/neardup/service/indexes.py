@@ -39,7 +39,7 @@ class IndexOptions:
     recipe: str | Recipe | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the recipe
     classifier: str | Classifier | None = None  #: or the name of a file in the folder of classifiers
-    window: str = "24h"
+    window: str = "endless"
     window_by: str = "time"
     against: str = "originals"
     sample: Statistics | None = None

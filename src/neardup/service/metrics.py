@@ -64,7 +64,11 @@ class Metrics:
             registry=self._registry,
         )
         # Finding a labelled metric is slow, and each is needed thousands of times a second.
-        self._verdicts, self._flags, self._requests = map(cache, (verdicts.labels, flags.labels, requests.labels))
+        self._verdicts, self._flags, self._requests = (
+            cache(verdicts.labels),
+            cache(flags.labels),
+            cache(requests.labels),
+        )
         self._registry.register(_Gauges(indexes, waiting_count))
         self._lock = threading.Lock()
         self._minutes: deque[Minute] = deque(maxlen=_KEPT_MINUTES)

@@ -38,7 +38,7 @@ from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
 from neardup.kernels import Integers
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import apply_choices
+from neardup.recipe.named import apply_flow_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
@@ -101,7 +101,7 @@ def resolve_recipe(
     Raises ``NeardupError`` if both are passed, or one does not fit a flow.
     """
     if classifier is None:
-        return apply_choices("default" if recipe is None else recipe, choices), None
+        return apply_flow_choices(recipe, choices), None
     loaded = resolve_classifier(classifier)
     if loaded.vector.needs_encoder:
         raise RecipeError(
@@ -196,7 +196,8 @@ class Index:
     Parameters
     ----------
     recipe : Recipe, str or path, optional
-        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); ``default`` by default.
+        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); by default
+        ``ddd`` at 0.8, or what ``features`` change of ``default``.
     classifier : Classifier or path, optional
         Decides instead of a recipe: a trained classifier, or the path of its file.
     window : str, int, timedelta or None
@@ -765,9 +766,9 @@ class Index:
                 if first is not None and not first.is_duplicate:
                     new = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
                 elif first is not None:
-                    same = first.kind, first.of, first.similarity, first.counts, first.score, first.measures
-                    names = ("kind", "of", "similarity", "counts", "score", "measures")
-                    new = verdict._replace(**dict(zip(names, same, strict=True)))
+                    new = first._replace(
+                        id=verdict.id, time=verdict.time, flag=verdict.flag, version_of=None, known=False
+                    )
             found.append(new)
             if has_late and (digest not in by_digest or by_digest[digest].is_duplicate > new.is_duplicate):
                 by_digest[digest] = new
@@ -854,10 +855,9 @@ class Index:
         if state is None and not self._next_serial:
             return
         try:
-            self._matcher.restore(json.loads(state or ""))
-        except (ValueError, TypeError, LookupError, AttributeError):
-            # What a version of neardup without checksums wrote, and something else changed.
-            raise damage_error(store.path, "the state of its clock is not what was written") from None
+            self._matcher.restore(_stored_numbers(json.loads(state or "")))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise damage_error(store.path, "its clock is not what was written") from None
         # One thread reads the store, others extract features, and this one enters the documents.
         self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
@@ -878,6 +878,16 @@ class Index:
             # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next_serial if first is None else first)
+
+
+def _stored_numbers(value: Any) -> Any:
+    """Return a stored state; raises ``ValueError`` if it contains anything but whole numbers that fit into 63 bits."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _stored_numbers(part)
+    elif value is not None and (type(value) is not int or abs(value) >= 1 << 63):
+        raise ValueError
+    return value
 
 
 def read_stored_recipe(reader: StoreReader) -> Recipe:

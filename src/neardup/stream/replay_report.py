@@ -366,8 +366,9 @@ def _basis(settings: Mapping[str, Any]) -> str:
     against = "originals only" if settings["against"] == "originals" else "everything in the window"
     store = ", each verdict on disk before the next" if settings["store"] and settings["batch"] == 1 else ""
     store = store or (", verdicts on disk" if settings["store"] else "")
+    columns = f" ({column_words(settings['columns'])})" if "columns" in settings else ""
     return (
-        f"{', '.join(settings['inputs'])}; {column_words(settings['columns'])}; "
+        f"{', '.join(settings['inputs'])}{columns}; "
         f"recipe {settings['recipe']} ({settings['fingerprint']}); window "
         f"{settings['window']} by {settings['window_by']}, compared with {against}{store}."
     )

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import NeardupError
 from neardup.stream.document import Document
 from neardup.stream.store import text_digest
+from neardup.text.contents import content_of
 from neardup.text.encoding import decode_page
-from neardup.text.html import content_of
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.formats import parse_items
 from neardup.watch.inbox import Inbox, SettledFile, Stamp, file_stamp, open_file, origin_of, printable_path, stamp_at
@@ -161,7 +161,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     """
     read = parse_items(printable_path(path), data)
     items = read.items
-    if read.kind == "html" and content != "auto":
+    if read.kind in ("html", "warc") and content != "auto":
         # The recipe then decides which part of a page is compared, as in every other command.
         items = (replace(item, text=decode_page(item.raw)) for item in items)
     read.items = _catch_reader_errors(items, read)

@@ -33,6 +33,8 @@ class Counters:
         self.quarantined = self.repeated_ids = 0
         #: Items that came before with the same id and text, and items older than the window.
         self.known = self.late = 0
+        #: Items whose stated date could not be read, and items whose text was in fields of unusual names.
+        self.unread_dates = self.guessed_texts = 0
         self.check_s = 0.0  #: seconds spent on verdicts
         #: Reasons of rejections without the numbers in them, earlier runs included.
         self.reasons: Counter[str] = Counter()
@@ -50,6 +52,10 @@ class Counters:
             self.recent_duplicates.append(verdict)
         else:
             self.originals += 1
+
+    def count_note(self, name: str) -> None:
+        """Count a note under ``unread_dates`` or ``guessed_texts``."""
+        setattr(self, name, getattr(self, name) + 1)
 
     def count_rejected(self, reasons: Iterable[str]) -> None:
         """Count what was rejected; reasons that differ only in numbers count as one."""
@@ -80,7 +86,11 @@ class Counters:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as they are logged."""
-        names = ("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids", "known", "late")
+        names = (
+            *("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids"),
+            *("known", "late"),
+            *("unread_dates", "guessed_texts"),
+        )
         seconds = {"check_s": round(self.check_s, 3), "saved_s": round(self.saved_s, 1)}
         return {name: getattr(self, name) for name in names} | seconds
 
