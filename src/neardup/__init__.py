@@ -21,16 +21,10 @@ def leave_at_once(number: int, frame: object) -> None:
     os._exit(130)
 
 
-<<<<<<< HEAD
-# Imports take most of the time until a command begins; an interrupt that is ignored stays so.
-if (
-    os.path.basename("".join(getattr(sys, "argv", [])[:1])) in ("neardup", "-m")
-=======
 # Imports take most of the time until a command begins; an interrupt that is ignored stays so. Nobody else's program is
 # a command of this name, or starts this module.
 if (
     (os.path.basename("".join(getattr(sys, "argv", [])[:1])) == "neardup" or sys.orig_argv[1:3] == ["-m", "neardup"])
->>>>>>> main
     and _signal.getsignal(2) == _signal.default_int_handler
 ):
     _signal.signal(2, leave_at_once)
