@@ -23,6 +23,8 @@ PURPOSES = {
     "": "`dedup`, `pairs`, `neighbors`, `query`, `explain`, flows in Python",
     "report": "pages: `explore -o`, `--report`, `compare -o`, `audit --report`",
     "html": "`--html`: the main content of web pages",
+    "warc": "WARC and WET files",
+    "html-fast": "`--content html-fast`: main content in a tenth of the time",
     "watch": "`neardup watch`",
     "learn": "`neardup train`",
     "label": "`neardup label`, `audit --store`: pages in the browser",

@@ -164,7 +164,7 @@ def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
     if normalizer == "whitespace":
         return text.split()
     if normalizer == "compact":
-        return [c for c in text if _is_in_compact(c)]
+        return [c for token in naive_tokens(text) for c in token if c != "_"]
     if normalizer == "strip":
         return _strip_tokens(text)
     if normalizer == "raw":
@@ -204,10 +204,3 @@ def _strip_tokens(text: str) -> list[str]:
         else:
             tokens[-1].append(character)
     return ["".join(token) or "\N{SYMBOL FOR SPACE}" for token in tokens]
-
-
-def _is_in_compact(character: str) -> bool:
-    if is_ignorable(character):
-        return False
-    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_newer(character)
-    return is_letter(character) or is_mark(character) or pictograph or is_pictograph(character)

@@ -103,8 +103,14 @@ class NaiveIndex:
         self.pending: Item | None = None
         self.arrival: int | None = None
         self.arrived = 0
+        self.judged: list[tuple[str, Expected]] = []
 
     def add(self, document: Any) -> Expected:
+        expected = self._judge(document)
+        self.judged.append((document.text, expected))
+        return expected
+
+    def _judge(self, document: Any) -> Expected:
         item = Item(document.id, document.text, self.features(document.text))
         self._place(item, document.timestamp)
         self.arrived += 1
@@ -115,6 +121,14 @@ class NaiveIndex:
             item.flag = "undecidable"
         elif not late and (best is None or self.against == "everything"):
             self._enter(item)
+        if best is None and item.flag == "late":
+            # By the exact text, among all that were ever judged; an original before a duplicate.
+            equal = sorted((one for text, one in self.judged if text == item.text), key=lambda one: one.of is not None)
+            if equal and equal[0].of is None:
+                size = 64 if self.recipe.measure == "hamming" else len(item.features)
+                return Expected(item.id, "exact", equal[0].id, 1.0, item.flag, (size, size, size))
+            if equal:
+                return equal[0]._replace(id=item.id, flag=item.flag)
         if best is None:
             return Expected(item.id, "original", None, None, item.flag, None)
         partner, similarity, counts = best

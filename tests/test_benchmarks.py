@@ -15,7 +15,7 @@ from paths import ROOT
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 #: Scripts that need peers, corpora, a browser or a registry.
-NEEDS_MORE = {"peers", "pictures", "learned", "methods", "serve", "extras", "vowel_marks"}
+NEEDS_MORE = {"peers", "pictures", "learned", "main_content", "methods", "serve", "extras", "vowel_marks"}
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text("utf-8"))
 
 

@@ -36,7 +36,7 @@ FATAL = {
 def run_tests(folder: Path, *options: str, limit: str = "60") -> tuple[int, str]:
     """Run the tests of a folder in two processes, with the settings of this project."""
     settings = ["-c", PROJECT / "pyproject.toml", "--rootdir", folder, "-p", "distribution", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *settings, "-n2", "--dist=loadfile", *options]
+    command = [sys.executable, "-m", "pytest", *map(str, settings), "-n2", "--dist=loadfile", *options]
     ended = subprocess.run(
         [*command, "-o", f"faulthandler_timeout={limit}", folder],
         stdout=subprocess.PIPE,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import glob
+import gzip
 import importlib
 import re
 import shlex
@@ -13,10 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from paths import ROOT
 
+import neardup.documents
 from neardup.cli.app import app
+from neardup.documents.inputs import INPUT_KIND_OF_SUFFIX, TEXT_SUFFIXES
 from neardup.recipe import load_recipe, names
 from neardup.spark import engine
 
@@ -99,6 +104,53 @@ def run_subprocess(words: list[str]) -> tuple[int, str]:
     """Run a command as a process of its own."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, done.stdout
+
+
+ROWS = [{"id": f"{n}", "text": f"The board of harbour {n} voted on Monday to widen the canal."} for n in range(2)]
+_TEXT = ROWS[0]["text"].encode()
+_HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body><p>" + _TEXT + b"</p></body></html>"
+_MAIL = b"From: a@a.org\nMessage-ID: <1@a.org>\nDate: Mon, 6 May 2024 10:00:00 +0200\n\n" + _TEXT + b"\n"
+_WARC = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.org/\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n"
+_CUE = b"1\n00:00:01,000 --> 00:00:02,000\n" + _TEXT + b"\n"
+#: The files that the examples of formats read, except tables.
+EXAMPLES = {
+    "crawl.warc.gz": gzip.compress(_WARC % (len(_HTTP), _HTTP)),
+    "list1.mbox": b"From a@a.org Mon May  6 10:00:00 2024\n" + _MAIL,
+    "list2.mbox": b"From a@a.org Mon May  6 10:00:00 2024\n" + _MAIL,
+    "mails/1.eml": _MAIL,
+    "Maildir/cur/1700000001.M1.host:2,S": _MAIL,
+    "Maildir/new/1700000002.M1.host": _MAIL,
+    "pages/1.html": b"<html><body><p>" + _TEXT + b"</p></body></html>",
+    "texts/1.txt": _TEXT,
+    "texts/2": _TEXT,
+    "film1.srt": _CUE,
+    "film2.vtt": b"WEBVTT\n\n" + _CUE.replace(b",000", b".000"),
+    "src/a.py": b"import os, sys\n\nprint(os.name, sys.path)\n",
+}
+FORMATS = re.findall(r"^\| .* \| `(neardup .*)` \|$", (ROOT / "docs" / "input.md").read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", FORMATS)
+def test_every_format_has_an_example_that_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in EXAMPLES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    for suffix in (".parquet", ".jsonl", ".csv", ".arrow"):
+        neardup.documents.write_table(pa.Table.from_pylist(ROWS), f"news{suffix}")
+    words = [name for word in shlex.split(command) for name in (sorted(glob.glob(word)) or [word])]
+    code, printed = run_in_process(words)
+    assert code == 0, printed
+    output = tmp_path / words[-1]
+    assert list(output.iterdir()) if output.is_dir() else output.stat().st_size
+
+
+def test_every_format_has_a_line_of_example() -> None:
+    table = (ROOT / "docs" / "input.md").read_text("utf-8").split("\n\n")[2].splitlines()
+    assert len(FORMATS) == len(table) - 2
+    suffixes = {name for row in table for name in re.findall(r"`(\.\w+)`", row)}
+    assert set(INPUT_KIND_OF_SUFFIX) <= suffixes <= {*INPUT_KIND_OF_SUFFIX, *TEXT_SUFFIXES}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -21,7 +21,7 @@ from neardup.errors import quoted
 from neardup.times import can_hold_times, microseconds_of, times_of, utc
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST, LAST = -62135596800 * 10**6, 253402300800 * 10**6 - 1
+FIRST, LAST = -62104060800 * 10**6, 32503680000 * 10**6 - 1
 
 
 def since_1970(moment: datetime) -> int:
@@ -46,7 +46,7 @@ def test_times_in_texts_and_numbers_are_parsed(value: Any, expected: datetime) -
         (Fraction(1, 4), EPOCH + timedelta(seconds=0.25)),
         (999, EPOCH + timedelta(seconds=999)),
         (-2019, EPOCH - timedelta(seconds=2019)),
-        ("9999-12-31T23:59:59.9999999", datetime.max.replace(tzinfo=UTC)),
+        ("2999-12-31T23:59:59.9999999", datetime(2999, 12, 31, 23, 59, 59, 999999, UTC)),
     ],
 )
 def test_times_in_python_objects_are_parsed(value: object, expected: datetime) -> None:
@@ -56,12 +56,15 @@ def test_times_in_python_objects_are_parsed(value: object, expected: datetime) -
 def test_times_of_pandas_are_parsed() -> None:
     pandas: Any = importlib.import_module("pandas")
     assert microseconds_of(pandas.Timestamp("2019-03-21T11:30:00.123456789Z")) == since_1970(EXACT)
-    assert microseconds_of(pandas.Timestamp(np.datetime64("0001-01-01", "s"))) == FIRST
+    assert microseconds_of(pandas.Timestamp(np.datetime64("0002-01-01", "s"))) == FIRST
+    assert microseconds_of(pandas.Timestamp(0)) is None
     assert microseconds_of(pandas.NaT) is None
 
 
 NO_TIMES = [
     *(*NO_TEXTS, *NO_NUMBERS, 10**5000, -(10**400), Fraction(10**400), Decimal("NaN"), Decimal("1e999999999")),
+    *(datetime.min, datetime.max, date(9999, 12, 31), date(1970, 1, 1), EPOCH),
+    EPOCH.replace(tzinfo=timezone(timedelta(hours=-5))),
     *(None, True, b"\xff2019", "\ud800", [2019], {"year": 2019}, 1j, timedelta(1)),
 ]
 
@@ -93,7 +96,7 @@ def test_formatted_times_are_parsed(moment: datetime, how: str) -> None:
     assert microseconds_of(FORMATS[how](whole)) == since_1970(whole)
 
 
-@given(st.integers(FIRST, LAST))
+@given(st.integers(FIRST, LAST).filter(bool))
 @example(FIRST)
 @example(LAST)
 def test_iso_texts_and_datetimes_are_exact(at: int) -> None:
@@ -109,10 +112,10 @@ def test_a_number_and_its_digits_are_the_same_time(number: int) -> None:
     found = microseconds_of(number)
     assert microseconds_of(str(number)) == microseconds_of(float(number)) == microseconds_of(f"{number}.0") == found
     if len(str(number)) not in (4, 8) or number < 0:
-        assert found == (number * 10**6 if number * 10**6 >= FIRST else None)
+        assert found == (number * 10**6 if number and FIRST <= number * 10**6 <= LAST else None)
 
 
-@given(st.floats(-6e10, 9e10).filter(lambda seconds: not seconds.is_integer()))
+@given(st.floats(-6e10, 3e10).filter(lambda seconds: not seconds.is_integer()))
 @example(1731000000.1234565)
 def test_seconds_are_rounded_to_the_nearest_microsecond(seconds: float) -> None:
     found = microseconds_of(seconds)
@@ -186,7 +189,7 @@ def test_columns_of_timestamps_are_converted(unit: str, zone: str | None) -> Non
     kind = pa.timestamp(unit, zone)
     seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     given = pa.array([1553167800 * seconds, None, -seconds, 0], pa.int64()).cast(kind)
-    assert of_column(given) == ([since_1970(MOMENT), 0, -(10**6), 0], [True, False, True, True])
+    assert of_column(given) == ([since_1970(MOMENT), 0, -(10**6), 0], [True, False, True, False])
     far = pa.array([(1 << 63) - 1, -(1 << 63) + 1], pa.int64()).cast(kind)
     assert of_column(far)[1] == [unit == "ns"] * 2
 

@@ -9,6 +9,7 @@ import pytest
 
 #: For tests of what needs the library that finds the main content.
 needs_html = pytest.mark.skipif(find_spec("trafilatura") is None, reason="trafilatura is not installed")
+needs_fast_html = pytest.mark.skipif(find_spec("resiliparse") is None, reason="resiliparse is not installed")
 
 _WHO = ["the council", "a spokesman", "the harbour master", "her sister", "the minister", "an old farmer", "the court"]
 _DID = ["said on monday that", "denied again that", "wrote in a letter that", "doubts that", "was told at noon that"]

@@ -5,7 +5,7 @@
     curl -H 'Content-Type: application/json' -d '{"id": "a1", "title": "Oil", "text": "..."}' http://127.0.0.1:8322/
 
 The sender of an article gives its id, such as the guid of a feed. If this program stops between the verdict and saving
-the article, the sender tries again, and the service returns the same verdict.
+the article, the sender tries again, and the service returns the same verdict, as one that it has known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def save(database: str, client: nd.Client, article: dict[str, Any]) -> tuple[int
     with closing(sqlite3.connect(database)) as connection, connection:
         row = article["id"], article.get("title", ""), article["text"]
         connection.execute("INSERT OR IGNORE INTO articles VALUES (?, ?, ?)", row)
-    return 201, {"saved": True, "id": article["id"]}
+    # An article that the service has known is saved already, unless this program stopped before it saved it.
+    return 200 if verdict.known else 201, {"saved": True, "id": article["id"]}
 
 
 def main() -> None:

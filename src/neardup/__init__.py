@@ -10,10 +10,29 @@ Drop(id=1, keeper=0, similarity=1.0, family=1)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import os
+import signal
+import sys
 
-from neardup.errors import (
+
+def leave_at_once(number: int, frame: object) -> None:
+    """End the command: an interrupt while its modules are imported, before it has begun."""
+    os.write(2, b"neardup: interrupted; nothing was written\n")
+    os._exit(130)
+
+
+# Imports take most of the time until a command begins; an interrupt that is ignored stays so. Nobody else's program is
+# a command of this name, or starts this module.
+if (
+    (os.path.basename("".join(getattr(sys, "argv", [])[:1])) == "neardup" or sys.orig_argv[1:3] == ["-m", "neardup"])
+    and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, leave_at_once)
+
+import importlib  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from neardup.errors import (  # noqa: E402
     BrokenRecord,
     InputError,
     NeardupError,
@@ -23,7 +42,7 @@ from neardup.errors import (
     TornInput,
     UnknownDocument,
 )
-from neardup.version import __version__
+from neardup.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from neardup.api import audit, build_index, dedup, dedup_files, explore, neighbors, open_files, open_index, query

@@ -13,11 +13,16 @@ from importlib.machinery import ModuleSpec
 from itertools import pairwise
 from types import FrameType, ModuleType
 
+from neardup import leave_at_once
+
 
 def main() -> None:
     """Run the command line."""
-    # SIGTERM unwinds the stack like Ctrl-C, so that no temporary file stays behind.
-    signal.signal(signal.SIGTERM, _exit_on_signal)
+    # SIGTERM and SIGHUP unwind the stack like Ctrl-C, so that no temporary file stays behind.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # A process that was started with nohup ignores SIGHUP.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _exit_on_signal)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may have characters that the encoding of the terminal lacks.
@@ -30,6 +35,8 @@ def main() -> None:
 
         # The allocator of Arrow reads it when it is loaded.
         os.environ.setdefault("MIMALLOC_PURGE_DELAY", _purge_delay(sys.argv))
+        if signal.getsignal(signal.SIGINT) == leave_at_once:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         app(prog_name="neardup")
     except KeyboardInterrupt:
         sys.stderr.write("neardup: interrupted; nothing was written\n")

@@ -8,8 +8,8 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from neardup.documents import Corpus, Ids, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
-from neardup.errors import RecipeError
+from neardup.documents import Corpus, Ids, Quoting, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
+from neardup.errors import RecipeError, with_suggestions
 from neardup.keep.order import order_column, parse_preference
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neardup.recipe.named import Choices
 
 
+@with_suggestions
 def open_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
@@ -36,12 +37,13 @@ def open_files(
     quarantine: str | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
 ) -> Corpus:
     """Open files, folders, globs or URIs for ``neighbors``, ``query``, ``compare`` and other functions.
 
     Parameters
     ----------
-    inputs, text_column, id_column, strict, quarantine, ids, allow_torn
+    inputs, text_column, id_column, strict, quarantine, ids, allow_torn, quoting
         As in ``dedup_files``.
     clusters : str, optional
         For ``compare``: the column whose equal values mean duplicates.
@@ -60,6 +62,7 @@ def open_files(
         quarantine=quarantine,
         ids=ids,
         allow_torn=allow_torn,
+        quoting=quoting,
     )
 
 
@@ -73,7 +76,7 @@ def neighbors(
     text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> Neighbors:
@@ -128,7 +131,7 @@ def query(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -201,7 +204,7 @@ def audit(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -270,6 +273,7 @@ def audit(
     return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=select_examples(drawn, judgements))
 
 
+@with_suggestions
 def explore(
     data: Any,
     *,
@@ -288,7 +292,7 @@ def explore(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
     """Measure how similar texts are to each other, and suggest features and a threshold to begin with.
@@ -360,6 +364,7 @@ def _choose_recipe(index: DiskIndex | None, recipe: AnyRecipe | None, choices: C
     return pick_recipe(None if index is None else index.recipe, recipe, choices)
 
 
+@with_suggestions
 def open_index(path: str | PathLike[str]) -> DiskIndex:
     """Open the present state of an index on disk, for ``dedup(..., against=)``, ``query`` and ``neighbors``.
 
@@ -433,11 +438,13 @@ def dedup(
     time_column: str | None = None,
     title_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
-    pairs_per_document: float | None = 20.0,
+    memory: int | str | None = None,
+    pairs_per_document: float | str | None = 20.0,
     margin: float | None = None,
     within: str | None = None,
     prefer: str | tuple[str, Sequence[str]] | None = None,
+    drop_by: str | None = None,
+    drop_share: float | str = 1.0,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -467,12 +474,13 @@ def dedup(
         empty ones.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the result.
-    memory : int, optional
-        Memory limit in bytes; by default, half of the free memory is for feature sets. What does not fit is computed
-        again in further passes over the input, with the same result.
-    pairs_per_document : float or None
+    memory : int or str, optional
+        Memory limit in bytes, or a text like ``"2GB"``; by default, half of the free memory is for feature sets. What
+        does not fit is computed again in further passes over the input, with the same result.
+    pairs_per_document : float, "all" or None
         If there are more pairs than this times the documents (and than a million), only pairs of a dropped and a kept
-        document are found. These decide what is kept, so the same documents are kept. None finds all pairs.
+        document are found. These decide what is kept, so the same documents are kept. None or ``"all"`` finds all
+        pairs.
     margin : float, optional
         How far beyond the threshold to search as well, such as 0.2: for ``Result.at``, and for ``Result.report``, which
         shows what is just below the threshold. It changes nothing else. Raising it takes longer; None searches nowhere.
@@ -483,6 +491,12 @@ def dedup(
         A column and its values in order of preference, ``"source=reuters,wire"`` or ``("source", ["reuters",
         "wire"])``. Of matching documents, the one with the earliest value is kept; documents with other values come
         last, and ``keep`` decides ties.
+    drop_by : str, optional
+        A column whose values are groups, such as repositories or threads, that are dropped whole or stay whole: a group
+        is dropped if at least ``drop_share`` of its documents match kept documents of one other group. All pairs are
+        found then. A document without a value is a group of its own.
+    drop_share : float
+        The share of a group's documents, above 0 and up to 1, by default all.
     encoder : Encoder, optional
         An object whose ``encode(texts)`` returns embeddings, for the measure ``semantic``; neardup includes none and
         downloads nothing.
@@ -520,6 +534,8 @@ def dedup(
         margin=margin,
         within=within,
         prefer=prefer,
+        drop_by=drop_by,
+        drop_share=drop_share,
         encoder=encoder,
         progress=progress,
     )
@@ -540,12 +556,15 @@ def dedup_files(
     quarantine: str | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
     threads: int | None = None,
-    memory: int | None = None,
-    pairs_per_document: float | None = 20.0,
+    memory: int | str | None = None,
+    pairs_per_document: float | str | None = 20.0,
     margin: float | None = None,
     within: str | None = None,
     prefer: str | tuple[str, Sequence[str]] | None = None,
+    drop_by: str | None = None,
+    drop_share: float | str = 1.0,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -571,11 +590,14 @@ def dedup_files(
         of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0. Ids that
         several documents share are refused.
     allow_torn : bool
-        Do not warn (`neardup.errors.TornInput`) of a file that is cut short or damaged. What could be read of it
-        counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
+        Do not warn (`neardup.errors.TornInput`) of a file that is cut short or damaged, or has no usable record. What
+        could be read of it counts either way, and ``summary["torn"]`` names it with the number of rows read.
+        ``strict`` refuses it.
+    quoting : "standard" or "none"
+        Whether quotes in CSV and TSV surround fields, or are characters like all others.
     """
     columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
-    reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn}
+    reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn, "quoting": quoting}
     return _find_duplicates(
         partial(open_corpus, inputs, quarantine=quarantine, **columns, **reading),
         partial(open_files, **columns, **reading),
@@ -592,6 +614,8 @@ def dedup_files(
         margin=margin,
         within=within,
         prefer=prefer,
+        drop_by=drop_by,
+        drop_share=drop_share,
         encoder=encoder,
         progress=progress,
     )

@@ -6,6 +6,7 @@
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
     ├── StoreError          a store that is damaged, in use, full or another recipe's
+    │   └── ClosedStore     a store that was closed before the call, or removed
     └── UnknownDocument     an id that the corpus does not have
 
 The command line prints only the message and exits with 2.
@@ -13,10 +14,15 @@ The command line prints only the message and exits with 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 #: Whether a command runs; messages of the whole process then name options of the command line.
 _is_command = False
@@ -43,8 +49,18 @@ def option(command: str, python: str = "") -> str:
     return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
+#: A message is cut in the middle beyond so many characters, which only values of the input take, and has one line.
+_LONGEST_MESSAGE, _LONGEST_END = 2000, 500
+
+
 class NeardupError(Exception):
     """Base of all errors that are caused by the input or the caller."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        text = str(message)
+        if len(text) > _LONGEST_MESSAGE:
+            text = f"{text[: _LONGEST_MESSAGE - _LONGEST_END]} ... {text[-_LONGEST_END:]}"
+        super().__init__(" ".join(text.splitlines()), *more)
 
 
 class InputError(NeardupError):
@@ -79,6 +95,10 @@ class StoreError(NeardupError):
     """A store that is damaged, in use, full or another recipe's."""
 
 
+class ClosedStore(StoreError):
+    """A store that was closed before the call."""
+
+
 class UnknownDocument(NeardupError, KeyError):
     """An id that the corpus does not have."""
 
@@ -90,6 +110,22 @@ def suggestion(word: str, words: Iterable[str]) -> str:
     """Return the end of a message that suggests the most similar word; empty if none is similar."""
     similar = get_close_matches(word, list(words), 1, 0.7)
     return f"; do you mean {similar[0]}?" if similar else ""
+
+
+def with_suggestions(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Make a public function answer an unknown option with the most similar one; ``TypeError``, as Python's own."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Returned:
+        for name in options:
+            if name not in known:
+                similar = suggestion(name, known) or f"; its options are {', '.join(known)}"
+                raise TypeError(f"{function.__name__} has no option {name!r}{similar}")
+        return function(*args, **options)
+
+    return checked
 
 
 def check_count(name: str, number: object, hint: str) -> None:

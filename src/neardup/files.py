@@ -69,12 +69,18 @@ class PartialOutput:
 
     def place(self, target: str) -> None:
         """Flush it to the disk and rename it to the target."""
-        if not self._folder:
-            os.fsync(self.handle)
+        self.flush()
         os.replace(self.path, target)
         self._removal.detach()
         flush_folder(os.path.dirname(target))
         self._close()
+
+    def flush(self) -> None:
+        """Flush its data to the disk: that of a file, or of all files and folders in a folder."""
+        if self._folder:
+            flush_tree(self.path)
+        else:
+            os.fsync(self.handle)
 
     def discard(self) -> None:
         """Remove it."""
@@ -153,6 +159,23 @@ def _remove_quietly(path: str, *, folder: bool) -> None:
         _remove(path, folder=folder)
 
 
+def flush_tree(folder: str) -> None:
+    """Flush all files in a folder to the disk, and then the folders, the innermost first."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            flush_file(os.path.join(parent, name))
+        flush_folder(parent)
+
+
+def flush_file(path: str) -> None:
+    """Flush the data of a closed file to the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def flush_folder(folder: str | os.PathLike[str]) -> None:
     """Flush the entries of a folder to the disk, if its file system supports that."""
     handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
@@ -206,10 +229,15 @@ def read_file(path: str | os.PathLike[str], hint: str, *, largest: int | None = 
         with open_file(path) as file:
             data = file.read(-1 if largest is None else largest + 1)
     except OSError as error:
-        raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {hint}") from None
+        raise InputError(f"{os.fspath(path)} cannot be read ({cause_of(error)}); {hint}") from None
     if largest is not None and len(data) > largest:
         raise InputError(f"{os.fspath(path)} has more than the {largest:,} bytes allowed; {hint}")
     return data
+
+
+def cause_of(error: OSError) -> str:
+    """Return why a file cannot be used: the words of the system, or those of the library that raised the error."""
+    return error.strerror or " ".join(str(error).split()) or type(error).__name__
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -218,7 +246,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
         with placed_output(os.path.realpath(path)) as output, open(output.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
 
 
 def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str = "name another path") -> StoreError:

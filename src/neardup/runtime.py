@@ -6,6 +6,7 @@ import ctypes
 import math
 import mmap
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -18,13 +19,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, TypedDict, TypeVar
+from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.errors import OutputError, RecipeError, option
+from neardup.errors import OutputError, RecipeError, option, quoted
 
 Work = TypeVar("Work")
 Output = TypeVar("Output")
@@ -48,7 +49,7 @@ def map_in_order(
     if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
         return
-    pool, pending = _pool(threads), deque[Future[Output]]()
+    pool, pending, interrupted = _pool(threads), deque[Future[Output]](), False
     try:
         for item in work:
             pending.append(pool.submit(function, item))
@@ -56,13 +57,22 @@ def map_in_order(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except (KeyboardInterrupt, SystemExit):
+        interrupted = True
+        raise
     finally:
-        running = [future for future in pending if not future.cancel()]
+        running = {future for future in pending if not future.cancel()}
+        while interrupted and running:
+            for end in ON_INTERRUPT:
+                end()
+            running = wait(running, 0.1).not_done
         # A worker that collects garbage may close it: it must not wait for itself.
         if not _IS_WORKER.get():
             wait(running)
 
 
+#: Called when a run is interrupted: what threads wait for ends, so that nobody has to wait for them.
+ON_INTERRUPT: list[Callable[[], object]] = []
 #: Whether this thread belongs to a pool: waiting for the pool there could never end.
 _IS_WORKER = ContextVar("is_worker", default=False)
 
@@ -140,13 +150,11 @@ class Memory:
     far as there is room.
     """
 
-    least_budget: ClassVar[float] = math.inf
-
-    def __init__(self, budget: int | None = None) -> None:
-        self.budget = budget
-        self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES, 0)
+    def __init__(self, budget: int | None = None, reserved: int = 0) -> None:
+        #: ``reserved`` are the bytes of the budget that other processes of the run take.
+        self.budget, self.reserved = budget, reserved
+        self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES - reserved, 0)
         if budget is not None:
-            Memory.least_budget = min(budget, Memory.least_budget)
             _return_memory_early()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes, self._lock = 0, threading.Lock()
@@ -236,11 +244,28 @@ def free_memory() -> float:
     return min(amounts)
 
 
+#: The processes that work for this one: their memory counts as its own.
+CHILD_PROCESSES: set[int] = set()
+
+
 def resident_memory() -> int:
-    """Return the memory of this process in bytes, including libraries; the peak if the present use is unknown."""
+    """Return the memory of this process and of those that work for it in bytes, including libraries.
+
+    If the present use is unknown, it is the peak of this process.
+    """
     with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
+        return sum([_memory_of(process) for process in ("self", *map(str, CHILD_PROCESSES.copy()))])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
+
+
+def _memory_of(pid: str) -> int:
+    """Return the memory of a process in bytes; 0 for one that has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
+    except OSError:
+        if pid == "self":
+            raise
+        return 0
 
 
 def file_limit(maximum: int) -> int:
@@ -249,9 +274,43 @@ def file_limit(maximum: int) -> int:
     return maximum if allowed < 0 else min(maximum, 1 << (max(allowed // 8, 1).bit_length() - 1))
 
 
+#: The budget of the run that writes its result in this context.
+_BUDGET: ContextVar[int | None] = ContextVar("_BUDGET", default=None)
+
+
+@contextmanager
+def within_budget(budget: int | None) -> Iterator[None]:
+    """Let ``spare_memory`` keep to a budget in the block; None is no budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
 def spare_memory() -> float:
-    """Return what is left of the smallest budget of any run of this process; infinity without a budget."""
-    return math.inf if math.isinf(Memory.least_budget) else Memory.least_budget - resident_memory()
+    """Return what is left of the budget of ``within_budget``; infinity without one."""
+    budget = _BUDGET.get()
+    return math.inf if budget is None else budget - resident_memory()
+
+
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
+_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_size(size: str | int) -> int:
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one.
+
+    Raises ``RecipeError`` if it is not a size.
+    """
+    match = None if isinstance(size, bool) else _SIZE.fullmatch(str(size).strip()[:40])
+    found = 0
+    if match is not None and (match["prefix"] or not match["binary"]):
+        base = 1024 if match["binary"] else 1000
+        found = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
+    if found < 1:
+        raise RecipeError(f"{quoted(size)} is not a size; write it like 512MB, 2GB or 1.5GiB")
+    return found
 
 
 def _return_memory_early() -> None:
@@ -276,7 +335,7 @@ _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Stage(TypedDict):
-    """The cost of one stage.
+    """The cost of one stage; ``cpu_s`` includes the processes that work for this one, ``peak_memory_bytes`` does not.
 
     ``serial_cpu_s`` is the part of ``cpu_s`` that more threads do not shorten: the time of the threads that distribute
     the work, read and encode, although these three may run at the same time. Work that Arrow divides among its own
@@ -305,6 +364,16 @@ def run_serial(function: Callable[[Work], Output], work: Work) -> Output:
             _serial_seconds += time.thread_time() - start
 
 
+_child_seconds = 0.0
+
+
+def count_cpu_seconds(seconds: float) -> None:
+    """Count processor time that another process has spent for this one; from any thread."""
+    global _child_seconds
+    with _SERIAL_LOCK:
+        _child_seconds += seconds
+
+
 class Clock:
     """Records the cost of stages, in the order in which they end."""
 
@@ -314,7 +383,8 @@ class Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Record the cost of the block as a stage of this name."""
-        wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time() + _serial_seconds
+        wall, cpu = time.perf_counter(), time.process_time() + _child_seconds
+        serial = time.thread_time() + _serial_seconds
         try:
             yield
         finally:
@@ -322,7 +392,7 @@ class Clock:
                 {
                     "name": name,
                     "wall_s": round(time.perf_counter() - wall, 3),
-                    "cpu_s": round(time.process_time() - cpu, 3),
+                    "cpu_s": round(time.process_time() + _child_seconds - cpu, 3),
                     "serial_cpu_s": round(time.thread_time() + _serial_seconds - serial, 3),
                     "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
                 }

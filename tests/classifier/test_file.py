@@ -6,8 +6,11 @@ import hashlib
 import io
 import json
 import os
+import select
 import subprocess
 import sys
+import threading
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import astuple, replace
@@ -155,15 +158,33 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "counts too few": lambda m, e: e.update({"df-0.npy": saved(np.zeros(1, np.int64))}),
     "other kernel": lambda m, e: m["machine"].update(kernel="linear"),
     "infinite intercept": lambda m, e: m["machine"].update(intercept=float("inf")),
+    "negative length": lambda m, e: e.update({"dual.npy": huge((-1,))}),
+    "broken header": lambda m, e: e.update({"dual.npy": e["dual.npy"].replace(b"'", b'"', 1)}),
+    "open header": lambda m, e: e.update({"dual.npy": e["dual.npy"].replace(b"}", b"(", 1)}),
+    "scale of zero": lambda m, e: e.update({"scale.npy": saved(np.zeros(3))}),
+    "negative gamma": lambda m, e: m["machine"].update(gamma=-1.0),
+    "falling probability": lambda m, e: m["calibration"].update(a=1.0),
+    "cut of no number": lambda m, e: m.update(cut="nan"),
+    "a number too long": lambda m, e: m.update(cut="9" * 5000),
+    "counts of no collection": lambda m, e: m["statistics"][0].update(documents=10**30),
+    "infinite counts": lambda m, e: m["statistics"][0].update(distinct=float("inf")),
+    "frequencies below 1": lambda m, e: e.update({"df-0.npy": saved(np.full(len(saved_df(e)), -1))}),
+    "features out of order": lambda m, e: e.update({"features-0.npy": saved(np.zeros(len(saved_df(e)), np.uint64))}),
+    "a vector without end": lambda m, e: m.update(vector=", ".join(["names"] * 100_000)),
+    "a rule without end": lambda m, e: m.update(candidate_rule="a." * 100_000 + "a = 1"),
     "list for a manifest": lambda m, e: e.update({"manifest.json": b"[]"}),
     "nested deeply": lambda m, e: e.update({"manifest.json": b"[" * 100_000}),
 }
 
 
-def huge() -> bytes:
+def saved_df(entries: Entries) -> Any:
+    return np.load(io.BytesIO(entries["df-0.npy"]))
+
+
+def huge(shape: tuple[int, ...] = (1 << 57,)) -> bytes:
     """An array of a few bytes that says it has an exabyte."""
     out = io.BytesIO()
-    np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (1 << 57,)})
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": shape})
     return out.getvalue()
 
 
@@ -222,3 +243,41 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert says(caught.value, "none.neardup", "cannot be read", "No such file")
     with pytest.raises(InputError, match="cannot be read"):
         nd.load_classifier(tmp_path)
+
+
+def test_entries_that_overlap_are_refused_before_they_are_read() -> None:
+    """2,000 entries of one megabyte that is in the file once."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.comment = b"0" * 64
+        archive.writestr("manifest.json", b" " * (1 << 20))
+        entry = archive.infolist()[0]
+        archive.filelist += [entry] * 2_000
+    body = out.getvalue()[:-64]
+    data = body + hashlib.sha256(body).hexdigest().encode()
+    assert len(data) < 1_400_000
+    tracemalloc.start()
+    assert says(refused(data), "not a classifier file")
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+def test_a_device_or_a_pipe_without_a_writer_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/zero", tmp_path / "pipe", tmp_path):
+        with pytest.raises(InputError) as caught:
+            nd.load_classifier(name)
+        assert says(caught.value, str(name), "cannot be read", "neardup train")
+
+
+def test_a_pipe_that_somebody_writes_to_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    data = pack_classifier(make_classifier())
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(data))
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer.start()
+    while not select.select([reader], [], [], 300)[0]:
+        pass
+    assert nd.load_classifier(tmp_path / "pipe").fingerprint == make_classifier().fingerprint
+    os.close(reader)
+    writer.join(300)

@@ -10,8 +10,6 @@ from commands import names_in, neardup
 from sentences import says
 from web_pages import needs_html, page, paragraphs
 
-from neardup.text import html
-
 RULES = ("--features", "words:4", "--threshold", "0.6")
 STORY, OTHER = paragraphs(1), paragraphs(2)
 
@@ -56,7 +54,6 @@ def test_queries_compare_contents_in_any_encoding(folder: Path) -> None:
 
 
 def test_removing_tags_needs_no_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     rules = ("--features", "words:4", "--threshold", "0.3")
     found = lines("pairs", folder, "--print", "--content", "tags", *rules)

@@ -18,7 +18,6 @@ import neardup as nd
 from neardup.errors import NeardupError, RecipeError
 from neardup.labels.labels import read_labels
 from neardup.service.server import check_packages
-from neardup.text import html
 
 SOURCE = Path(nd.__file__).parent
 
@@ -190,8 +189,6 @@ def test_a_missing_package_is_reported_before_anything_is_written(
     places = {"corpus": corpus, "labels": write_labels(tmp_path / "labels.csv", pairs), "out": out}
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *kernels: False)
-    # Another test of this process may have found it.
-    html._article_extractor.cache_clear()
     stderr = neardup(*(part.format_map(places) for part in command), code=2).stderr
     *_, last = stderr.splitlines()
     if command[0] == "train":

@@ -9,6 +9,8 @@ import io
 import json
 import os
 import random
+import re
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,7 @@ BAD_LINES = st.sampled_from(
         (Reason.NO_TEXT, b'{"id": 1, "text": null}'),
         *((Reason.NOT_A_STRING, b'{"id": 1, "text": %s}' % number) for number in (b"17", b"1.5", b"-1e999", b"NaN")),
         (Reason.NOT_A_STRING, b'{"id": 1, "text": ["a"]}'),
-        (Reason.NOT_UTF8, b'{"id": 1, "text": "\xff"}'),
+        (Reason.NOT_UTF8, b'{"id": 1, "text": "\xff\x81"}'),
         (Reason.NOT_UTF8, b'{"id": 1, "text": "\\ud800"}'),
         (Reason.NO_ID, b'{"text": "a"}'),
         (Reason.NO_ID, b'{"text": "a", "id": null}'),
@@ -78,7 +80,8 @@ def check_reading(path: Path, data: bytes, block: int, good: list[str], bad: lis
     path.write_bytes(compress(data, codec))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams_module, "BLOCK", block)
-        with open_corpus([path], text_column="text", id_column="id", quarantine=str(quarantine)) as corpus:
+        options: dict[str, Any] = {"text_column": "text", "id_column": "id", "allow_torn": True}
+        with open_corpus([path], quarantine=str(quarantine), **options) as corpus:
             assert texts_of(corpus) == good
             assert corpus.raw_rows == len(good) + len(bad)
             assert corpus.rejected.total == len(bad)
@@ -117,15 +120,15 @@ GOOD_ROWS = CSV_TEXT.map(lambda text: (text, csv_line("7", text, "x")))
 BAD_ROWS = st.sampled_from(
     [
         (Reason.WRONG_FIELDS, b"1,a\n"),
-        (Reason.WRONG_FIELDS, b'1,"a\n,b",c,d\n'),
-        (Reason.NOT_UTF8, b"1,\xff,b\n"),
+        (Reason.OPEN_QUOTE, b'1,"a"b,x\n'),
+        (Reason.OPEN_QUOTE, b'1,""a,x\n'),
+        (Reason.NOT_UTF8, b"1,\xff\x81,b\n"),
         (Reason.NO_ID, b",a,b\n"),
     ]
 )
 ODD_ROWS = st.sampled_from(
     [
         ('5" disk', b'1,5" disk,x\n'),
-        ("ab", b'1,"a"b,x\n'),
         (' "a"', b'1, "a",x\n'),
         ("a\rb", b"1,a\rb,x\n"),
         ("crlf", b"1,crlf,x\r\n"),
@@ -306,7 +309,7 @@ def test_a_file_that_is_cut_short_gives_all_records_before_the_break(tmp_path: P
 )
 def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str, end: bytes, torn: bool | None) -> None:
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(encode_rows([{"id": 1, "text": "a"}], suffix) + end)
+    path.write_bytes(encode_rows([{"id": 1, "text": "ä"}], suffix) + end)
     with open_corpus([path], allow_torn=True) as corpus:
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
         assert corpus.torn_files == ([TornFile(str(path), 1, Reason.CUT_LINE)] if torn else [])
@@ -314,13 +317,43 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
 
 
 @pytest.mark.parametrize(
-    "content", [b'{"id": 2, "te', b'nonsense\n{"id": 2, "te', gzip.compress(b'{"id": 2}', mtime=0)[:-9]]
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"id": 2, "te', r"is torn \(last line is cut short\): 0 rows were read"),
+        (
+            "a.jsonl",
+            b'nonsense\n{"id": 2, "te',
+            r"has no usable record \(all 2 are rejected, the first in line 1: not valid JSON",
+        ),
+        (
+            "a.jsonl",
+            b'{"text": "\xff\x81"}\n',
+            r"has no usable record \(its only one is rejected, the first in line 1: not valid UTF-8\)",
+        ),
+        ("a.jsonl", gzip.compress(b'{"id": 2}', mtime=0)[:-9], r"is torn \(compressed data is cut short or damaged\)"),
+        ("a.csv", b"id,text\n1\n", r"has no usable record \(its only one"),
+        ("a.parquet", b"PAR1", r"is torn \(unreadable file\): 0 rows were read"),
+        ("a.arrow", b"ARROW1\0\0", r"is torn \(unreadable file\): 0 rows were read"),
+        ("a.txt", b"\xff\0", r"has no usable record \(not valid UTF-8\)"),
+    ],
 )
-def test_files_without_a_readable_record_are_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(content)
-    with open_corpus([path]) as corpus, pytest.raises(errors.InputError, match=r"rejected .*: check the input, and"):
-        list(corpus.scan())
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_file_without_a_usable_record_is_torn_alone_or_beside_others(
+    tmp_path: Path, name: str, content: bytes, message: str, alone: bool
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    others = [] if alone else [write_input(tmp_path, "good.jsonl", ROWS[:2])]
+    for allowed in (False, True):
+        with (
+            open_corpus([tmp_path / name, *others], allow_torn=allowed) as corpus,
+            warnings.catch_warnings(record=True) as shown,
+        ):
+            warnings.simplefilter("always")
+            assert len(texts_of(corpus)) == 2 * len(others)
+            [torn] = corpus.torn_files
+        assert (torn.file, torn.rows_read) == (str(tmp_path / name), 0)
+        assert re.search(message, str(torn))
+        assert [warning.category for warning in shown] == ([] if allowed else [errors.TornInput])
 
 
 def test_torn_files_without_a_readable_record_are_accepted_on_request(tmp_path: Path) -> None:
@@ -329,12 +362,6 @@ def test_torn_files_without_a_readable_record_are_accepted_on_request(tmp_path: 
     with open_corpus([path], allow_torn=True) as corpus:
         assert texts_of(corpus) == []
         assert corpus.torn_files == [TornFile(str(path), 0, Reason.CUT_LINE)]
-
-
-def test_text_files_have_no_column_to_name(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xff")
-    with open_corpus([tmp_path]) as corpus, pytest.raises(errors.InputError, match=r"rejected .*\): check the input$"):
-        list(corpus.scan())
 
 
 def test_an_unreadable_file_among_others_is_rejected(tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from input_files import compress, encode_rows, write_damaged_group
 
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.records import RecordFault
+from neardup.documents.records import Reason, RecordFault
 from neardup.documents.tasks import Task, TaskReader, shift_fault, tasks_of
-from neardup.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
 
@@ -139,13 +138,20 @@ def test_files_that_cannot_be_divided_are_one_task(tmp_path: Path, name: str) ->
     assert parts.rows == 40
 
 
-def test_an_endless_line_is_reported_with_its_number_in_the_file(
+def test_a_record_that_is_too_long_is_rejected_with_its_line_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "LARGEST_RECORD", 1000)
     monkeypatch.setattr(streams_module, "BLOCK", 256)
     path = tmp_path / "in.jsonl"
-    path.write_bytes(b"".join(json_object("x", number) + b"\n" for number in range(40)) + b'{"text": "' + b"y" * 4000)
+    lines = [json_object("x", number) for number in range(40)]
+    lines[30:30] = [b'{"text": "' + b"y" * 4000 + b'"}']
+    path.write_bytes(b"\n".join([*lines, b'{"text": "' + b"y" * 4000]))
     for size in (1 << 20, 512, 100):
-        with pytest.raises(InputError, match="line 41: no record end"):
-            read_tasks(path, size)
+        parts, _ = read_tasks(path, size)
+        found = [(fault.row, fault.line, fault.reason, fault.detail) for fault in parts.faults]
+        assert found == [
+            (30, 31, Reason.TOO_LONG, "a record of 4013 bytes, 1000 allowed"),
+            (41, 42, Reason.TOO_LONG, "a record of 4010 bytes, 1000 allowed"),
+        ]
+        assert len(parts.documents) == 40

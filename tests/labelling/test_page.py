@@ -316,3 +316,40 @@ def test_a_page_reports_that_its_server_has_ended(make_desk: Callable[..., Desk]
     assert desk.labels == {}
     assert all("ERR_CONNECTION_REFUSED" in message for message in desk.wrong)
     desk.wrong.clear()
+
+
+def test_the_name_is_asked_once_in_a_browser_and_can_be_changed(desk: Desk) -> None:
+    page = desk.page()
+    expect(page.locator("#asking")).to_be_visible()
+    assert page.locator("#name").input_value() != "root"
+    page.fill("#name", "änna b")
+    page.keyboard.press("Enter")
+    shows(page, "a1", "a2")
+    # Another tab, by another link, as after another start of the program.
+    tab = page.context.new_page()
+    tab.goto(desk.service.link(desk.service._access.new_token()))
+    shows(tab, "a1", "a2")
+    expect(tab.locator("#labeller")).to_have_text("änna b")
+    tab.click("#rename")
+    expect(tab.locator("#asking")).to_be_visible()
+    tab.fill("#name", "ben")
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#labeller")).to_have_text("ben")
+
+
+def test_a_long_pair_is_folded_until_its_reader_unfolds_it(make_desk: Callable[..., Desk]) -> None:
+    long_texts = {name: " ".join(f"{name}{number} shared {number}" for number in range(2000)) for name in ("a1", "a2")}
+    page = make_desk(texts=TEXTS | long_texts).page("anna")
+    shows(page, "a1", "a2")
+    height = "document.documentElement.scrollHeight"
+    assert page.evaluate(f"{height} < 2 * innerHeight")
+    press(page, "e")
+    assert page.evaluate(f"{height} > 3 * innerHeight")
+    press(page, "e")
+    assert page.evaluate(f"{height} < 2 * innerHeight")
+    page.click("#unfold")
+    assert page.evaluate(f"{height} > 3 * innerHeight")
+    # The next pair is short.
+    press(page, "s")
+    shows(page, "b1", "b2")
+    expect(page.locator("#unfold")).to_be_hidden()

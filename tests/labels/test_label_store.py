@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sentences import says
 
 from neardup.errors import StoreError
-from neardup.labels.store import Judgement, LabelStore, load_labels, majority_labels
+from neardup.labels.store import DIFFERENT, SAME, Judgement, LabelStore, OpenPair, load_labels, majority_labels
 
 AB, AC, BC = ("a", "b"), ("a", "c"), ("b", "c")
 
@@ -173,3 +174,37 @@ def test_labels_follow_from_the_history_of_answers(
             store = stack.enter_context(LabelStore(place))
         assert store.labels == twin.labels()
         assert [store.skipped(name) for name in ("anna", "bob")] == [twin.skipped(name) for name in ("anna", "bob")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE labels SET answer = 'perhaps'",
+        "UPDATE labels SET labeller = x'00'",
+        "UPDATE history SET time = 'yesterday'",
+        "UPDATE history SET similarity = 'high'",
+        "UPDATE asked SET reason = x'ff'",
+        "ALTER TABLE history ADD COLUMN more",
+        "DROP TABLE asked",
+        "CREATE TRIGGER t AFTER INSERT ON history BEGIN DELETE FROM labels; END",
+        "DROP TABLE asked; CREATE VIEW asked AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT 'anna' AS labeller, 'a' AS id1, 'b' AS id2, '' AS reason, i AS similarity FROM n",
+    ],
+)
+def test_a_store_with_other_values_or_tables_is_refused(change: str, path: Path) -> None:
+    with LabelStore(path) as store:
+        store.record([Judgement(("a", "b"), "anna", SAME), Judgement(("a", "c"), "anna", DIFFERENT)])
+        store.set_open_pair("anna", OpenPair(("b", "c"), "close", 0.5))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.executescript(change)
+
+    def use() -> None:
+        with LabelStore(path) as store:
+            store.judgements()
+            store.open_pairs()
+            store.counts()
+
+    with pytest.raises(StoreError) as caught:
+        use()
+    assert says(caught.value, str(path), "damaged", "restore it")

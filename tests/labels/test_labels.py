@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,9 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
     assert says(computed[0], "Computed labels", "0.83")
     (warning,) = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
     assert says(warning, "1 of the 121", "left out", "not in the corpus", "ids")
+    found = read_labels([("d1", "d1", 1), *many, ("d2", "d2", 0)], names)
+    assert says(found.warnings[0], "2 of the 122 rows", "pair a document with itself, such as", "row 0", "not used")
+    assert np.array_equal(found.keys, read_labels(many, names).keys)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,6 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
         ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "positive")),
         ([("a", "b", None)], {}, ("no label of a pair",)),
         ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
-        ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
         ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
         ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
         ([("a", "b", 1)], {"label_column": "mine"}, ("no column 'mine'", "label_column", "id1, id2, label")),
@@ -230,3 +233,23 @@ def test_a_label_means_the_same_to_every_reader(tmp_path: Path) -> None:
         *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
     ]
     assert answers.empty == 2
+
+
+def test_labels_are_bounded_by_their_file(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.csv.gz"
+    bomb.write_bytes(gzip.compress(b"id1,id2,label\n" + b"a" * 100_000_000))
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"c{number}" for number in range(300_000)) + "\n")
+    long = tmp_path / "long.jsonl"
+    long.write_text('{"id1": "a", "id2": "b", "label": ' + "9" * 5000 + "}")
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path, words in (
+        (bomb, "200 times"),
+        (wide, "label"),
+        (long, "line 1"),
+        (tmp_path / "pipe.csv", "cannot be read"),
+    ):
+        with pytest.raises(InputError) as caught:
+            read_labels(path, NAMES)
+        assert says(caught.value, path.name, words)
+        assert len(str(caught.value)) < 3000

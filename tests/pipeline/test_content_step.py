@@ -13,17 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
-from web_pages import needs_html, newspaper, page, paragraphs
+from web_pages import needs_fast_html, needs_html, newspaper, page, paragraphs
 
 import neardup as nd
 from neardup.errors import NeardupError
 from neardup.pipeline.explanation import explain
 from neardup.recipe import Recipe
-from neardup.text import html
+from neardup.text.contents import content_of, contents_of, extract_contents
 from neardup.text.encoding import decode_page
-from neardup.text.html import content_method, content_of, extract_contents
 
-METHODS = [pytest.param("html", marks=needs_html), "tags"]
+METHODS = [pytest.param("html", marks=needs_html), pytest.param("html-fast", marks=needs_fast_html), "tags"]
 RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
 #: A recipe for each way in which texts are read: once, to count, again for a second step or for embeddings.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -49,7 +48,7 @@ def facts_of(result: nd.Result) -> list[Any]:
 
 @cache
 def extracted(content: str) -> list[str]:
-    return [content_method(content)(text) for text in newspaper()]
+    return contents_of(newspaper(), content)
 
 
 CASES: list[Any] = [(name, "tags") for name in RECIPES]
@@ -100,14 +99,14 @@ def test_articles_match_whatever_their_navigation() -> None:
 @pytest.mark.parametrize("content", METHODS)
 @given(st.lists(st.text() | st.text(alphabet="<>/pbh1 &;#xD80a"), max_size=4))
 def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[str]) -> None:
-    written = extract_contents(pa.array(texts, pa.large_string()), content_method(content))
+    written, failed = extract_contents(pa.array(texts, pa.large_string()), content)
+    assert not failed
     written.validate(full=True)
     assert written.to_pylist() == [content_of(text, content) for text in texts]
     assert len(written) == len(texts)
 
 
 def test_a_missing_library_is_one_sentence_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     for ask in (
         lambda: nd.dedup(["<p>rose"], content="html"),

@@ -157,7 +157,7 @@ def test_a_query_finds_what_a_run_finds(
         ({"classifier": SETS, "threshold": 0.4}, ("threshold=0.4", "a classifier")),
         ({"classifier": SETS, "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
         ({"time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
-        ({"classifier": DATED, "time": "soon"}, ("time 'soon'", "1 and 9999", "ISO 8601")),
+        ({"classifier": DATED, "time": "soon"}, ("time 'soon'", "is not a time", "ISO 8601")),
         ({"classifier": DATED, "title_column": "x"}, ("no column 'x'", "id, text, title")),
         ({"second_step": SETS}, ("needs the classifier", "fingerprint", "there is none")),
     ],

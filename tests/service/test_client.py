@@ -76,13 +76,52 @@ def test_a_client_releases_replaces_and_forgets(client: nd.Client) -> None:
 
 def test_a_repeated_document_is_no_error_and_another_text_is(client: nd.Client) -> None:
     first = client.add(nd.Document("a", FOX))
-    assert client.add(nd.Document("a", FOX)) == first
+    assert not first.known
+    assert client.add(nd.Document("a", FOX)) == first._replace(known=True)
+    (checked,) = client.check([nd.Document("a", FOX)])
+    assert (checked.kind, checked.known) == ("exact", False)
+    again = client.add_many([nd.Document("a", FOX), nd.Document("n", OTHER), nd.Document("n", OTHER)])
+    assert [verdict.known for verdict in again] == [True, False, True]
     with pytest.raises(InputError, match="belongs to another text"):
         client.add(nd.Document("a", OTHER))
     with pytest.raises(InputError, match="'a': This id"):
         client.add_many([nd.Document("a", OTHER), nd.Document("b", OTHER)])
     with pytest.raises(InputError, match="k is 0; give 1 or more"):
         client.query(FOX, 0)
+
+
+IDS = [
+    "a\nb",
+    "a\r\nb\n",
+    "\n",
+    ".",
+    "..",
+    "a/../b",
+    "/",
+    "//a",
+    "a%2Fb",
+    "%",
+    "a?b#c",
+    "a b\t",
+    "\0",
+    "a/release",
+    "é\u2028",
+    "~2",
+]
+
+
+@pytest.mark.parametrize("name", IDS, ids=ascii)
+def test_an_id_may_hold_any_character(client: nd.Client, name: str) -> None:
+    client.add_many([nd.Document("first", FOX), nd.Document(name, EDITED)])
+    verdict = client.verdict_of(name)
+    assert verdict is not None
+    assert (verdict.id, verdict.of, client.text_of(name), name in client) == (name, "first", EDITED, False)
+    assert client.add(nd.Document(name, EDITED)).known
+    assert client.release(name).kind == "original"
+    assert client.replace(nd.Document(name, OTHER)).kind == "original"
+    assert name in client
+    client.forget(name)
+    assert client.verdict_of(name) is None
 
 
 def test_missing_tokens_and_indexes_are_errors(tmp_path: Path) -> None:

@@ -204,6 +204,55 @@ def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
     problem(client.delete("/v1/indexes/main"), 409, "belongs to the service")
 
 
+def test_an_index_may_be_deleted_while_others_read_it(client: httpx.Client) -> None:
+    def ask(worker: int) -> set[tuple[str, int]]:
+        path, found = "/v1/indexes/short", set[tuple[str, int]]()
+        batch = {"documents": [document("a"), document("b", OTHER)]}
+        for step in range(12):
+            replies = {
+                "made": client.put(path, json={}),
+                "listed": client.get("/info"),
+                "entered": client.post(f"{path}/documents", json=batch),
+                "read": client.get(f"{path}/documents/a"),
+                "stopped": client.get(f"{path}/stopped"),
+            }
+            if (worker + step) % 2:
+                replies["deleted"] = client.delete(path)
+            found |= {(name, reply.status_code) for name, reply in replies.items()}
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        found = set.union(*pool.map(ask, range(6)))
+    assert {status for name, status in found if name == "made"} <= {200, 201, 404}
+    assert {status for _, status in found} <= {200, 201, 204, 404}
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_service_has_as_many_indexes_as_its_limit(tmp_path: Path) -> None:
+    with served(tmp_path, limits=Limits(max_indexes=2)) as client:
+        assert client.put("/v1/indexes/one", json={}).status_code == 201
+        problem(client.put("/v1/indexes/two", json={}), 409, "has 2 indexes and may have 2; delete one")
+        assert client.put("/v1/indexes/one", json={}).status_code == 200
+        assert client.get("/info").json()["limits"]["max_indexes"] == 2
+        assert client.delete("/v1/indexes/one").status_code == 204
+        assert client.put("/v1/indexes/two", json={}).status_code == 201
+
+
+def test_a_window_is_read_back_as_it_was_given(tmp_path: Path) -> None:
+    lengths = {"a": "1000001s", "b": "1.000001s", "c": "8000001 documents", "d": "90m", "e": "endless"}
+    with served(tmp_path) as client:
+        for name, length in lengths.items():
+            assert client.put(f"/v1/indexes/{name}", json={"window": length}).json()["window"] == length
+        problem(client.put("/v1/indexes/a", json={"window": "1000002s"}), 409, "with window '1000001s'")
+        for length in ("99999999999999999999 documents", f"{'9' * 5000}h", "0.0000001s", "1e6s", "0 documents"):
+            problem(client.put("/v1/indexes/other", json={"window": length}), 422, "window ")
+    with served(tmp_path) as client:
+        found = {one["name"]: one["window"] for one in client.get("/info").json()["indexes"] if one["name"] != "main"}
+        assert found == lengths
+        reply = client.post("/v1/indexes/c/documents", json={"documents": [document("a")]})
+        assert reply.status_code == 201
+
+
 @pytest.mark.parametrize(
     ("name", "body", "sentence"),
     [
@@ -373,7 +422,7 @@ def test_an_explanation_of_hostile_texts_is_bounded(client: httpx.Client) -> Non
     answer = client.post("/v1/explain", json={"left": {"text": left}, "right": {"text": right}})
     assert answer.status_code == 200
     assert len(answer.content) < 100_000
-    assert "of 1,500 passages, the 100 longest are listed" in answer.json()["notes"]
+    assert "of 1,501 passages, the 100 longest are listed" in answer.json()["notes"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from commands import refused, start_process
 from serving import EDITED, FOX, OTHER, served
 
+from neardup.errors import InputError, UnknownDocument
 from neardup.service.client import Client
 from neardup.service.indexes import Indexes, IndexOptions
 
@@ -35,19 +36,31 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
 
         def call(tool: str, **arguments: Any) -> Any:
             found = ask("tools/call", name=tool, arguments=arguments)
-            assert not found["isError"], found
+            if found["isError"]:
+                return found["content"][0]["text"]
             structured = found.get("structuredContent") or {}
             return structured.get("result", structured) or [json.loads(one["text"]) for one in found["content"]]
 
         client = {"name": "agent", "version": "1"}
         ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
         print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=sent)
-        assert {tool["name"] for tool in ask("tools/list")["tools"]} == {"check", "enter", "query", "explain"}
+        tools_listed = ask("tools/list")["tools"]
+        assert {tool["name"] for tool in tools_listed} == {"check", "enter", "query", "explain"}
+        for tool in tools_listed:
+            assert all(field.get("description") for field in tool["inputSchema"]["properties"].values()), tool
         assert call("check", text=FOX)["kind"] == "original"
-        assert call("enter", text=FOX, id="m1")["kind"] == "original"
+        first = call("enter", text=FOX, id="m1")
+        assert (first["kind"], first["known"]) == ("original", False)
+        assert call("enter", text=FOX, id="m1") == first | {"known": True}
+        assert call("check", id="m1")["kind"] == "original"
+        assert "no text has the id 'm9'" in call("check", id="m9")
+        for both in ({}, {"text": FOX, "id": "m1"}):
+            assert "one of the two" in call("check", **both)
+        assert call("explain", left_id="m1", right=EDITED)["match"] is True
+        assert call("query", id="m1") == []
         found = call("check", text=EDITED)
         assert (found["kind"], found["of"], found["text_of_original"]) == ("near", "m1", FOX)
-        assert "belongs to another text" in call("enter", text=OTHER, id="m1")["error"]
+        assert "belongs to another text" in call("enter", text=OTHER, id="m1")
         (found,) = call("query", text=EDITED)
         assert (found["id"], found["text"]) == ("m1", FOX)
         sent.close()
@@ -71,6 +84,12 @@ def test_tools_use_a_running_service(tmp_path: Path) -> None:
         (found,) = tools.query(EDITED)
         assert found["text"] == FOX
         assert tools.explain(FOX, OTHER)["match"] is False
+        assert tools.enter(FOX, id="m1")["known"] is True
+        assert tools.explain(left_id="m1", right_id="m1")["match"] is True
+        with pytest.raises(InputError, match="belongs to another text"):
+            tools.enter(OTHER, id="m1")
+        with pytest.raises(UnknownDocument, match="'m9'"):
+            tools.check(id="m9")
 
 
 def test_it_needs_one_of_a_store_and_a_service() -> None:

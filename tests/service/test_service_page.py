@@ -13,6 +13,7 @@ from browser import opened
 from serving import EDITED, FOX, OTHER, document, enter, problem, served, until
 
 from neardup.service.guard import Tokens
+from neardup.service.indexes import IndexOptions
 
 HOSTILE = f"{FOX} <script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
 WRITE = "w" * 20
@@ -74,6 +75,11 @@ def test_stopped_documents_are_listed_and_released_on_a_phone(client: httpx.Clie
             searched.append(dialog.message)
             dialog.dismiss()
 
+        page.fill("#by", "")
+        page.locator('#stops [data-release="b"]').click()
+        page.locator("#trouble", has_text="Give your name").wait_for()
+        assert page.evaluate("document.activeElement.id") == "by"
+        page.fill("#by", "Ann")
         page.once("dialog", dismiss)
         page.locator('#stops [data-release="b"]').click()
         assert searched[0].startswith("Release b?")
@@ -125,9 +131,44 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
         problem(httpx.post(client.base_url.join("/page/stopped"), json={}, timeout=300), 401)
         with page_of(client) as page:
             assert page.locator("#stops").inner_html() == ""
+            # Nothing that needs a token is offered before there is one.
+            assert not page.locator("#open").is_visible()
+            page.fill("#token", "wrong")
+            page.keyboard.press("Enter")
+            page.locator("#trouble", has_text="token").wait_for()
+            assert not page.locator("#open").is_visible()
             page.fill("#token", WRITE)
             page.keyboard.press("Enter")
             page.locator("#stops li").first.wait_for()
+            assert not page.locator("#token-form").is_visible()
             page.reload()
             page.locator("#stops li").first.wait_for()
             assert WRITE not in page.url
+
+
+def test_late_documents_are_counted_on_the_page_and_lists_are_in_order_of_time(tmp_path: Path) -> None:
+    with served(tmp_path, options=IndexOptions(recipe="ddd", window="24h")) as client:
+        dated = [("a", FOX, 7), ("b", EDITED, 9), ("c", FOX, 8), ("old", OTHER, 1)]
+        enter(client, *(document(name, text, timestamp=f"2026-03-{day:02}T12:00:00Z") for name, text, day in dated))
+        assert client.get("/v1/indexes/main").json()["late"] == 1
+        with page_of(client, warns=False) as page:
+            page.locator("#tiles .tile", has_text="late").wait_for()
+            assert "exact text only" in page.locator("#tiles .facts").inner_text()
+            page.fill("#words", "farmer")
+            page.click("#search-form button")
+            page.locator("#found strong").first.wait_for()
+            assert page.locator("#found strong").all_inner_texts() == ["b", "c", "a"]
+
+
+def test_the_page_releases_documents_of_any_id(tmp_path: Path) -> None:
+    names = [".", "..", "a\nb", "x/../y"]
+    with served(tmp_path) as client:
+        enter(client, document("first"), *(document(name) for name in names))
+        with page_of(client, warns=False) as page:
+            page.locator("#stops li").first.wait_for()
+            page.fill("#by", "Ann")
+            page.on("dialog", lambda dialog: dialog.accept())
+            for left in reversed(range(len(names))):
+                page.locator("#stops [data-release]").first.click()
+                until(lambda left=left: page.locator("#stops li").count() == left)
+        assert client.get("/v1/indexes/main").json()["duplicates"] == 0

@@ -34,7 +34,7 @@ def test_a_second_step_judges_texts_as_in_memory(then: str, content: str) -> Non
     )
     pairs = pa.table({"pair": np.arange(len(left)), "left": left, "right": right})
     found = second.judge_texts(recipe, local_value(None), documents, pairs).sort_by("pair").to_pylist()
-    from neardup.text.html import content_of
+    from neardup.text.contents import content_of
 
     step: Any = recipe.parsed_second_step
     plain = [content_of(text, content) for text in texts]

@@ -53,7 +53,7 @@ def expected_items(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]
     return found if as_listed else sorted(found, key=lambda item: item.time)
 
 
-times = st.none() | st.integers(0, 5) | st.integers(-(10**9), 0) | st.integers(10**8, 10**9)
+times = st.none() | st.integers(1, 5) | st.integers(-(10**9), -1) | st.integers(10**8, 10**9)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 documents = st.lists(st.tuples(texts, times), max_size=20)
 

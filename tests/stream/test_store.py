@@ -21,7 +21,7 @@ from streaming import examples
 
 import neardup as nd
 from neardup.classifier.evidence import Contribution
-from neardup.errors import StoreError
+from neardup.errors import ClosedStore, StoreError
 from neardup.stream import store as store_module
 from neardup.stream.document import FLAGS, Verdict
 from neardup.stream.store import Store, StoredDocument, StoreReader, request_release
@@ -204,7 +204,7 @@ NEWS = "The harbour board voted to widen the eastern channel at a cost of forty 
 def kind_or_error(path: Path, name: str, **choices: Any) -> str:
     """Return the kind of a document that is added to a store, or the error."""
     try:
-        with nd.Index(path=path, window=None, **choices) as index:
+        with nd.Index("default", path=path, window=None, **choices) as index:
             return index.add(nd.Document(name, NEWS, "2024-05-01T08:00")).kind
     except StoreError as error:
         return str(error)
@@ -244,3 +244,32 @@ def test_a_recipe_whose_meaning_has_changed_is_refused(
         connection.execute("UPDATE meta SET value = '9b149c4753197aee' WHERE name = 'fingerprint'")
         connection.execute("DELETE FROM meta WHERE name LIKE 'depends on %'")
     assert "older neardup" in kind_or_error(path, "c", stop_words="en")
+
+
+def test_a_store_is_closed_only_when_no_thread_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    with open_store(path) as store:
+        store.record([stored_document(serial, text="a text " * 200) for serial in range(400)], {})
+    faults: list[BaseException] = []
+
+    def read(reader: StoreReader) -> None:
+        try:
+            while True:
+                assert len(list(reader.window_documents(50))) == 8
+                assert reader.find("doc7") is not None
+        except ClosedStore:
+            pass
+        except BaseException as fault:
+            faults.append(fault)
+
+    for _ in range(8):
+        reader = StoreReader(path)
+        threads = [threading.Thread(target=read, args=[reader]) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        reader.find("doc1")
+        reader.close()
+        for thread in threads:
+            thread.join()
+    assert faults == []
+    assert not path.with_name("news.db-wal").exists()

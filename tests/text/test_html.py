@@ -1,24 +1,16 @@
-"""HTML: tags are removed in linear time, and the article of a page is found without its surroundings."""
+"""HTML: tags are removed in linear time."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from itertools import combinations, product
-from statistics import mean
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import SHARED
-from web_pages import needs_html, page, paragraphs
 
 from neardup.text import html
-from neardup.text.encoding import decode_page
-from neardup.text.html import PATTERN_WINDOW, TagScanner, extract_article, main_text, strip_tags
+from neardup.text.html import PATTERN_WINDOW, TagScanner, strip_tags
 
-HTML = SHARED / "html"
 _PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
 _PIECES += ["<script>", "</script", "</script>", "<style ", "</style>", "x", "&amp;", "&#", "9999", ";", "\0", "\n"]
 hostile = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
@@ -91,81 +83,3 @@ def test_no_markup_is_scanned_repeatedly(begin: str) -> None:
         for _ in seen:
             pass
         assert seen.scanned <= 8 * len(markup) + 4 * PATTERN_WINDOW, piece
-
-
-def words(text: str) -> Counter[str]:
-    return Counter(re.findall(r"\w+", text.lower()))
-
-
-def alike(left: str, right: str) -> float:
-    a, b = words(left), words(right)
-    return (a & b).total() / max(1, (a | b).total())
-
-
-@needs_html
-def test_different_articles_under_the_same_navigation_give_different_texts() -> None:
-    pages = [page(paragraphs(seed), 1) for seed in range(4)]
-    texts = [main_text(content) for content in pages]
-    # The generated articles share their few words; anything else that they share is navigation.
-    own = [alike("\n".join(paragraphs(a)), "\n".join(paragraphs(b))) for a, b in combinations(range(4), 2)]
-    found = [alike(a, b) for a, b in combinations(texts, 2)]
-    assert all(abs(a - b) < 0.03 for a, b in zip(own, found, strict=True))
-    assert min(alike(strip_tags(a), strip_tags(b)) for a, b in combinations(pages, 2)) > max(found)
-    assert not any("section" in text for text in texts)
-
-
-@needs_html
-@pytest.mark.parametrize(
-    ("markup", "text", "fallback"),
-    [
-        ("\0" * 100, "", "little"),
-        ("<p>Short.</p>", "Short.", "little"),
-        ("<div>" * 201 + "words " * 30, ("words " * 30).strip(), "deep"),
-        ("<p>x</p>" * 301, "\n".join("x" * 301), "tags"),
-        ("word " * 1000, ("word " * 1000).strip(), "long"),
-    ],
-)
-def test_pages_without_an_article_give_all_their_text(
-    markup: str, text: str, fallback: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(html, "MAX_TAGS", 300)
-    monkeypatch.setattr(html, "MAX_CHARACTERS", 4000)
-    assert extract_article(markup) == (text, fallback)
-
-
-@needs_html
-def test_all_text_is_returned_if_the_library_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(markup: str) -> str:
-        raise RecursionError(markup[:1])
-
-    monkeypatch.setattr(html, "_article_extractor", lambda: fail)
-    assert extract_article("<p>some words</p>") == ("some words", "failed")
-
-
-_MARKUP = ["<div", "<table>", "<html><body>", "<![CDATA[", "words and words ", "é新📰", "\x08", "\ud800", "&#0;"]
-_MARKUP += ["&amp", "<title>", "<a href='", "</body>", *_PIECES]
-
-
-@needs_html
-@given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_MARKUP), max_size=50).map("".join)))
-def test_no_markup_raises(markup: str | bytes) -> None:
-    found = extract_article(markup)
-    assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
-    assert found.text or not strip_tags(markup if isinstance(markup, str) else decode_page(markup))
-
-
-@needs_html
-@pytest.mark.shared
-@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data beside the project")
-def test_the_articles_of_real_pages_are_found() -> None:
-    rows = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()[1::3]]
-    pages = [(HTML / "pages" / f"{row['id']}.html").read_bytes() for row in rows]
-    articles = [extract_article(content) for content in pages]
-    assert {article.fallback for article in articles} == {""}
-
-    def mean_f1(texts: list[str]) -> float:
-        pairs = [(words(row["text"]), words(text)) for row, text in zip(rows, texts, strict=True)]
-        return mean(2 * (a & b).total() / (a.total() + b.total()) for a, b in pairs)
-
-    assert mean_f1([article.text for article in articles]) > 0.96
-    assert mean_f1([strip_tags(decode_page(content)) for content in pages]) < 0.75

@@ -75,11 +75,12 @@ class Newsroom:
         return WatchSettings(**(folders | chosen | changes))
 
     @contextmanager
-    def watcher(self, window: str = "24h", **changes: Any) -> Iterator[Watcher]:
+    def watcher(self, window: str = "24h", versions: str = "keep", **changes: Any) -> Iterator[Watcher]:
         """A watcher with its index open."""
         recipe = None if self.classifier else "ddd"
-        with Index(recipe, classifier=self.classifier, window=window, path=self.store) as index:
+        with Index(recipe, classifier=self.classifier, window=window, versions=versions, path=self.store) as index:
             assert index.store is not None
+            index.reports_late = False
             log = Log(lambda event, fields: self.events_seen.append((event, fields)))
             yield Watcher(self.settings(**changes), index, index.store, log)
 

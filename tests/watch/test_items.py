@@ -156,14 +156,209 @@ def test_links_keep_their_parameters() -> None:
         ]
 
 
-@pytest.mark.parametrize("bad", ["<unclosed", "</wrong>", "<x:unbound/>", "1 < 2", "<b>" * 300, "<b>" * 100_000])
-def test_a_feed_with_broken_tags_is_rejected(bad: str) -> None:
-    data = feed(item("one") + item(bad) + item("three"))
+BROKEN = {
+    "<unclosed": "",
+    "</wrong>": "",
+    "<x:unbound/> but read": "but read",
+    "1 < 2": "1 < 2",
+    "<b>" * 200 + "bold": "bold",
+    "<b>" * 100_000: "",
+}
+
+
+@pytest.mark.parametrize("bad", BROKEN, ids=lambda bad: bad[:12])
+def test_one_item_with_broken_tags_costs_no_other_item(bad: str) -> None:
+    found, items = read_file("x", feed(item("one") + item(bad) + item("three")))
+    texts = [one.text for one in items]
+    assert (texts[0], texts[-1]) == ("T\none", "T\nthree")
+    assert len(texts) + len(found.broken_parts) == 3
+    if BROKEN[bad]:
+        assert texts[1] == f"T\n{BROKEN[bad]}"
+    assert found.notes[0].text.startswith("not well-formed XML (")
+    assert not any(part.ended_early for part in found.broken_parts)
+
+
+def test_an_item_without_an_end_is_rejected_alone() -> None:
+    found, items = read_file("x", feed(item("one") + item("two").replace("</item>", "") + item("three")))
+    assert [one.text for one in items] == ["T\none", "T\nthree"]
+    assert [(part.where, part.reason) for part in found.broken_parts] == [("item 2", "its end tag </item> is missing")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\n\n", ""),
+        ("<br />\n<b>Warning</b>:  Undefined variable $x in <b>/srv/feed.php</b> on line <b>3</b><br />\n", ""),
+        ("Notice: Undefined index: q in /srv/feed.php on line 7\n", ""),
+        ("", "\n<!-- cached -->\n"),
+        ("", "\nFatal error: Maximum execution time of 30 seconds exceeded"),
+        ("", "<script>track()</script>"),
+    ],
+)
+def test_what_surrounds_a_feed_is_not_part_of_it(before: str, after: str) -> None:
+    for name in ("x", "feed.xml", "x.rss"):
+        data = before + '<?xml version="1.0"?>' + feed(item("one") + item("two")) + after
+        found, items = read_file(name, data)
+        assert ([one.text for one in items], found.broken_parts) == (["T\none", "T\ntwo"], [])
+        assert bool(found.notes) == bool(before.strip() or (after.strip() and "<!--" not in after))
+
+
+def test_undeclared_prefixes_are_those_that_feeds_use() -> None:
+    body = "<content:encoded>&lt;p&gt;The board voted.&lt;/p&gt;</content:encoded><dc:date>2020-01-01</dc:date>"
+    found, items = read_file("x", feed(f"<item><title>T</title>{body}<foo:bar baz:id='1'/></item>"))
+    assert item_fields(items) == [("", "T\nThe board voted.", "T", 1577836800.0, "")]
+    assert not found.broken_parts
+
+
+MEDIA = 'xmlns:media="http://search.yahoo.com/mrss/"'
+ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
+IN_ATOM = 'xmlns:a="http://www.w3.org/2005/Atom"'
+XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
+BODIES = [
+    "<description>B</description>",
+    "<description>&lt;p&gt;B&lt;/p&gt;</description>",
+    "<description><![CDATA[<p>B</p>]]></description>",
+    "<content>B</content>",
+    "<body>B</body>",
+    f"<body {XHTML}><p>B</p></body>",
+    f"<div {XHTML}><p>B</p></div>",
+    "<summary>B</summary>",
+    f"<itunes:summary {ITUNES}>B</itunes:summary>",
+    f"<media:description {MEDIA}>B</media:description>",
+    f"<media:group {MEDIA}><media:title>M</media:title><media:description>B</media:description></media:group>",
+    f'<a:content {IN_ATOM} type="html">&lt;p&gt;B&lt;/p&gt;</a:content>',
+    f'<a:summary {IN_ATOM} type="xhtml"><div {XHTML}><p>B</p></div></a:summary>',
+    '<x:full-text xmlns:x="http://news.example/">B</x:full-text>',
+    '<c:encoded xmlns:c="http://purl.org/rss/1.0/modules/content/">B</c:encoded><description>short</description>',
+    "<article-text>B</article-text><author>Ann of the Harbour Courier</author>",
+]
+TEXT = "The board voted on the harbour."
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("kind", ["rss", "atom"])
+def test_the_body_of_a_feed_item_is_read_wherever_it_is(body: str, kind: str) -> None:
+    body = body.replace("B", TEXT)
+    if kind == "rss":
+        data = f'<rss version="2.0"><channel><item><title>T</title>{body}</item></channel></rss>'
+    else:
+        data = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>{body}</entry></feed>'
     found, items = read_file("x", data)
-    assert not items
-    (fault,) = found.broken_parts
-    assert fault.reason.startswith("not well-formed XML (")
-    assert (fault.where, fault.raw, fault.ended_early) == ("the file", data.encode(), False)
+    assert [one.text for one in items] == [f"T\n{TEXT}"]
+    assert [note.text for note in found.notes] == (
+        ["no field has a usual name for the text of an item, so 'article-text' is compared"]
+        if "article-text" in body
+        else []
+    )
+
+
+ATOM_CONTENTS = [
+    f"<content>{TEXT}</content>",
+    f'<content type="text">{TEXT}</content>',
+    f'<content type="text/plain">{TEXT}</content>',
+    f'<content type="html">&lt;p&gt;{TEXT}&lt;/p&gt;</content>',
+    f"<content>&lt;p&gt;{TEXT}&lt;/p&gt;</content>",
+    f'<content type="text/html; charset=utf-8">&lt;p&gt;{TEXT}&lt;/p&gt;</content>',
+    f'<content type="xhtml"><div {XHTML}><p>{TEXT}</p></div></content>',
+    f'<content type="html" src="https://x.example/1"/><summary>{TEXT}</summary>',
+    f'<content type="image/png">aGFyYm91cg==</content><summary>{TEXT}</summary>',
+]
+
+
+@pytest.mark.parametrize("content", ATOM_CONTENTS)
+def test_contents_of_atom_are_read_by_their_type(content: str) -> None:
+    data = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>{content}</entry></feed>'
+    assert [one.text for one in read_file("x", data)[1]] == [f"T\n{TEXT}"]
+
+
+HTML_TEXT = f"<p>{TEXT}</p>"
+OBJECTS: list[Any] = [
+    {"title": "T", "maintext": TEXT},
+    {"title": "T", "text": TEXT},
+    {"title": {"rendered": "T"}, "content": {"rendered": HTML_TEXT, "protected": False}, "excerpt": {"rendered": "x"}},
+    {"title": "T", "summary": {"direction": "ltr", "content": HTML_TEXT}},
+    {"title": "T", "content": {"direction": "ltr", "content": HTML_TEXT}},
+    {"title": "T", "content": [{"type": "text/html", "value": HTML_TEXT}], "summary": "x"},
+    {"title": "T", "content": TEXT.split("\n")},
+    {"title": "T", "content": HTML_TEXT},
+    {"title": "T", "description": HTML_TEXT},
+    {"title": "T", "content_text": TEXT},
+    {"title": "T", "content_html": HTML_TEXT},
+    {"title": "T", "raw_text": TEXT},
+    {"title": "T", "rawText": TEXT},
+    {"title": "T", "textContent": TEXT, "excerpt": "x"},
+    {"title": "T", "selftext": TEXT, "selftext_html": "&lt;p&gt;x", "subreddit": "harbour", "is_self": True},
+    {"title": "T", "markdown": TEXT},
+    {"title": "T", "article": {"body": TEXT}},
+    {"title": "T", "snippet": TEXT},
+    {"headline": {"main": "T"}, "lead_paragraph": TEXT},
+    {"_index": "news", "_source": {"title": "T", "article_text": TEXT}},
+    {"title": "T", "fields": {"trailText": TEXT, "byline": "Ann of the Harbour Courier"}},
+]
+
+
+@pytest.mark.parametrize("fields", OBJECTS, ids=lambda fields: next(reversed(fields)))
+def test_the_text_of_a_json_item_is_read_wherever_it_is(fields: Any) -> None:
+    shapes = [fields, [fields], {"items": [fields]}, {"articles": {"results": [fields]}}, {"data": [fields]}]
+    shapes += [{"hits": {"hits": [fields]}}, {"data": {"children": [{"kind": "t3", "data": fields}]}}]
+    for shape in shapes:
+        found, items = read_file("x.json", json.dumps(shape))
+        assert [(one.title, one.text) for one in items] == [("T", f"T\n{TEXT}")], shape
+        assert (found.broken_parts, found.notes) == ([], [])
+
+
+def test_an_item_is_not_judged_by_its_title_while_it_has_an_unknown_text() -> None:
+    fields: dict[str, Any] = {"title": "Evening news", "bulletin": TEXT, "author": "Ann of the Courier", "n": 5}
+    found, items = read_file("x.json", json.dumps([fields, fields | {"bulletin": "The ferry sails again."}]))
+    assert [one.text for one in items] == [f"Evening news\n{TEXT}", "Evening news\nThe ferry sails again."]
+    assert {note.text for note in found.notes} == {
+        "no field has a usual name for the text of an item, so 'bulletin' is compared"
+    }
+    assert len({note.shape for note in found.notes}) == 1
+    found, items = read_file("x.json", json.dumps(fields | {"parts": [{"t": "The ferry sails again."}]}))
+    assert [one.text for one in items] == [f"Evening news\n{TEXT}\nThe ferry sails again."]
+    assert found.notes[0].text.endswith("so 'bulletin' and 'parts' are compared")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a < b and b > c", "a < b and b > c"),
+        ("List<String> of x", "List<String> of x"),
+        ("Smith &#038; Sons", "Smith & Sons"),
+        ("one<br>two", "one\ntwo"),
+        ("<em>so</em>", "so"),
+    ],
+)
+def test_only_markup_is_removed_from_json(text: str, expected: str) -> None:
+    assert [one.text for one in read_file("x.json", json.dumps({"content": text}))[1]] == [expected]
+    assert [one.text for one in read_file("x.json", json.dumps({"content_text": text}))[1]] == [text]
+
+
+TIME_FIELDS = (
+    "date_publish publish_date publishedAt published_at pubDate seendate date_gmt created_utc @timestamp published "
+    "dateTimePub created_at datePublished crawled updated isoDate.not"
+)
+
+
+def test_times_of_json_are_read_by_name_and_unread_ones_are_noted() -> None:
+    for name in TIME_FIELDS.split()[:-1]:
+        found, (one,) = read_file("x.json", json.dumps({"text": TEXT, name: "20200101T010000Z"}))
+        assert (one.timestamp, found.notes) == (datetime(2020, 1, 1, 1, tzinfo=UTC), []), name
+    for value in ({"$date": "2020-01-01T01:00:00Z"}, {"_seconds": 1577840400}):
+        assert read_file("x.json", json.dumps({"text": TEXT, "published": value}))[1][0].timestamp is not None
+    both = {"text": TEXT, "date": "2020-01-01T03:00:00", "date_gmt": "2020-01-01T01:00:00"}
+    assert read_file("x.json", json.dumps(both))[1][0].timestamp == datetime(2020, 1, 1, 1, tzinfo=UTC)
+    entries = [{"text": TEXT, "date": date} for date in ("03/04/2020", "04/04/2020", "0001-01-01T00:00:00", "soon", "")]
+    found, items = read_file("x.json", json.dumps(entries))
+    assert [one.timestamp for one in items] == [None] * 5
+    assert [note.text.partition(",")[0] for note in found.notes] == [
+        "the date '03/04/2020' cannot be read",
+        "the date '04/04/2020' cannot be read",
+        "the date '0001-01-01T00:00:00' stands for none",
+        "the date 'soon' cannot be read",
+    ]
+    assert len({note.shape for note in found.notes}) == 3
 
 
 def test_xml_1_1_and_markup_within_a_description_are_read() -> None:
@@ -235,7 +430,7 @@ def test_an_empty_list_has_no_items_and_one_nested_too_deep_is_rejected() -> Non
 def test_an_item_with_lists_is_one_item(fields: dict[str, Any], notes: list[str]) -> None:
     found, items = read_file("x.json", json.dumps({"title": "T"} | fields))
     assert ([one.text for one in items], found.broken_parts) == (["T\nown"], [])
-    assert found.notes == [("the file", note) for note in notes]
+    assert [(note.where, note.text) for note in found.notes] == [("the file", note) for note in notes]
 
 
 def test_a_json_feed_gives_its_items() -> None:

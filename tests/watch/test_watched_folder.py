@@ -209,7 +209,52 @@ def test_a_judged_file_is_not_judged_again(room: Newsroom) -> None:
     assert "touch it" in room.events("known")[0]["message"]
     os.utime(path)
     room.run_once()
-    assert room.verdicts()["one.txt~2"] == ("exact", "one.txt")
+    # The same path with the same text is known, so it gets no verdict of its own.
+    assert len(rows_of(room.store)) == 1
+    assert names_in(room.duplicates) == ["one.txt"]
+    assert sidecar(room.duplicates / "one.txt")["of"] == "one.txt"
+
+
+def test_a_feed_that_is_polled_passes_and_stops_each_item_once(room: Newsroom) -> None:
+    day, begin = 86_400, 1_700_000_000
+    items = [
+        {"id": f"g{n}", "title": f"Item {n}", "text": text_of(n), "date": begin - n * day // 2} for n in range(1, 43)
+    ]
+    for poll in range(6):
+        new = {"id": f"n{poll}", "title": f"New {poll}", "text": text_of(100 + poll), "date": begin + poll * 3600}
+        items.insert(0, new)
+        room.deliver(f"poll{poll}.json", json.dumps(items))
+    counters = room.run_once()
+    assert counters.items == counters.originals == 48
+    assert counters.known == 6 * 42 + sum(range(6)) - 42
+    assert counters.late == 40
+    passed = [json.loads(line)["id"] for path in sorted(room.out.iterdir()) for line in path.read_text().splitlines()]
+    assert len(passed) == len(set(passed)) == 48
+    assert names_in(room.duplicates) == []
+    assert [fields["known"] for fields in room.events("known_items")] == [43 + poll for poll in range(5)]
+    assert room.events("late")[0]["late"] == 40
+    # Again after a restart, with one changed text.
+    items[0]["text"] = text_of(999)
+    room.deliver("poll6.json", json.dumps(items))
+    room.run_once()
+    assert [name for name in room.verdicts() if "~" in name] == ["n5~2"]
+    with StoreReader(room.store) as reader:
+        verdict = reader.verdict_of("n5~2")
+        assert verdict is not None
+        assert verdict.version_of == "n5"
+
+
+def test_versions_replace_the_items_that_they_change(room: Newsroom) -> None:
+    room.deliver("a.json", json.dumps({"id": "a", "text": text_of(1)}))
+    room.deliver("b.json", json.dumps({"id": "a", "text": edited(text_of(1))}))
+    room.deliver("list.json", json.dumps([{"text": text_of(2)}, {"text": text_of(3)}]))
+    room.run_once(versions="replace")
+    room.deliver("list.json", json.dumps([{"text": text_of(4)}, {"text": text_of(2)}]))
+    room.run_once(versions="replace")
+    verdicts = room.verdicts()
+    assert verdicts.pop("a") == ("original", None)
+    # Places in a file are no ids.
+    assert [kind for kind, _ in verdicts.values()] == ["original"] * 3 + ["exact"]
 
 
 def test_long_and_invalid_names_are_placed(room: Newsroom) -> None:

@@ -105,19 +105,24 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         """
         values = {name: getattr(self, name) for name in ("recipe", *_PLAIN_FIELDS)}
         values["content"] = resolve_content(self.html, self.content)
-        values["ignore"] = None if self.ignore is None else _read_boilerplate(self.ignore)
+        values["ignore"] = None if self.ignore is None else read_boilerplate(self.ignore)
         return {name: value for name, value in values.items() if value is not None} | _parse_fields(
             self.set_fields or ()
         )
 
     def resolve(
-        self, classifier: Classifier | None = None, index: DiskIndex | None = None, *, keep: str | None = None
+        self,
+        classifier: Classifier | None = None,
+        index: DiskIndex | None = None,
+        *,
+        keep: str | None = None,
+        flow: bool = False,
     ) -> Recipe:
-        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index.
+        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index, or of a ``flow``.
 
         Raises ``RecipeError`` if they contradict each other, or a value is refused.
         """
-        from neardup.recipe.named import apply_choices
+        from neardup.recipe.named import apply_choices, apply_flow_choices
 
         settings: dict[str, Any] = self.settings
         if index is not None and classifier is not None:
@@ -126,6 +131,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return self._classifier_recipe(classifier, settings | {"keep": keep})
         if index is not None and not settings:
             return index.recipe if keep is None else index.recipe.changed(keep=keep)
+        if flow:
+            return apply_flow_choices(settings.pop("recipe", None), settings)
         recipe = apply_choices(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
         if index is not None:
             index.check_recipe(recipe)
@@ -142,7 +149,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
 
 
-def _read_boilerplate(path: str) -> str:
+def read_boilerplate(path: str) -> str:
+    """Return the text of a file for ``--ignore``; raise ``InputError`` if there is none."""
     from neardup import files
 
     text = decode_text(files.read_file(path, "give --ignore a text file"), path)
@@ -316,9 +324,13 @@ class ReadOptions:
             READING,
         ),
     ] = "column"
-    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READING)] = (
-        False
-    )
+    quoting: Annotated[
+        Literal["standard", "none"],
+        option("standard|none", "How to read quotes in CSV and TSV; none: as characters.", READING),
+    ] = "standard"
+    allow_torn: Annotated[
+        bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is torn or has no usable record.", READING)
+    ] = False
 
     def open(
         self,
@@ -343,6 +355,7 @@ class ReadOptions:
             max_document=self.max_document,
             ids=self.ids,
             allow_torn=self.allow_torn,
+            quoting=self.quoting,
         )
         if against:
             try:
@@ -456,7 +469,7 @@ class EngineOptions:
             names = ("master", "checkpoint_dir", "resume", "spark_conf", "spark_log", "wait")
             refuse_ignored(names, "is for --engine spark: name that engine, or leave it out")
             return None
-        memory_only = ("memory", "classifier", "report", "within", "prefer")
+        memory_only = ("memory", "classifier", "report", "within", "prefer", "drop_by")
         refuse_ignored(memory_only, "is for the engine in memory: leave it out, or leave out --engine spark")
         if threads and self.master:
             raise RecipeError("--threads and --master both set the number of parallel tasks: give one of them")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neardup.errors import OutputError
+from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from neardup.features.reading import Progress
     from neardup.recipe import Recipe
 
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
 _TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd]?)", re.IGNORECASE)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def parse_seconds(text: str | float) -> float:
@@ -41,15 +39,13 @@ def parse_seconds(text: str | float) -> float:
 
 
 def parse_size(text: str | int) -> int:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one."""
-    match = _SIZE.fullmatch(str(text).strip())
-    size = 0
-    if match is not None and (match["prefix"] or not match["binary"]):
-        base = 1024 if match["binary"] else 1000
-        size = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
-    if size < 1:
-        raise typer.BadParameter(f"{text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
-    return size
+    """Return the bytes that a text like ``512MB`` means (``runtime.parse_size``)."""
+    from neardup import runtime
+
+    try:
+        return runtime.parse_size(text)
+    except RecipeError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 #: Control characters other than tab and line feed, line separators, surrogates and marks that change text direction.
@@ -66,7 +62,7 @@ EXIT_CODES = {
     0: "done; broken records were counted",
     1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
-    EXIT_TORN: "done, but a file is cut short, or watch --once left one unread",
+    EXIT_TORN: "done, but a file is torn or has no usable record, or watch --once left one unread",
     130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
 }
 
@@ -183,6 +179,11 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
         files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+    if corpus.page_archives and recipes and not any(recipe.content for recipe in recipes):
+        print_message(
+            f"the pages in {corpus.page_archives[0]} are compared with all tags and navigation; --html compares only "
+            "their main content"
+        )
 
 
 def describe_columns(corpus: Corpus) -> str:
@@ -203,8 +204,14 @@ def print_columns(corpus: Corpus) -> None:
         print_message(f"columns: {words}")
 
 
+#: Files of one kind that are named.
+_NAMED = 5
+
+
 def print_rejected_records(corpus: Corpus) -> None:
-    """Print the first rejected records and all torn files; for the latter the command exits with 3."""
+    """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
+    if corpus.skipped:
+        print_message(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
         print_message(f"rejected: {example}")
@@ -213,9 +220,18 @@ def print_rejected_records(corpus: Corpus) -> None:
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
             print_message(f"rejected from the reference: {example}")
+    encodings = corpus.encodings
+    for name in list(encodings)[:_NAMED]:
+        print_message(f"{name} is not in UTF-8; it was read as {encodings[name]}")
+    if len(encodings) > _NAMED:
+        print_message(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
+    for example in corpus.failed_pages.examples:
+        print_message(f"page without its main content: {example}; all of its text is compared")
+    if corpus.failed_pages.total > len(corpus.failed_pages.examples):
+        more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
+        print_message(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
-        way_out = "" if corpus.allow_torn else "; get the whole file, or accept what was read with --allow-torn"
-        print_message(f"{torn}{way_out}")
+        print_message(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
     if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)
 
@@ -309,7 +325,8 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
     second = bool(recipe.second_step)
     stages = {
         "count": recipe.needs_statistics,
-        "read": True,
+        "read": not recipe.content,
+        "pages": bool(recipe.content),
         "join": True,
         "margin": margin and not second,
         "verify": second,

@@ -6,7 +6,7 @@ import gc
 import resource
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 _ACCESS, _LIMITS = "Address and access", "Limits"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceWindowOptions(StoredWindowOptions):
+    """The window of a service, which is asked about everything that it knows."""
+
+    window: Window = "endless"
+
+
 @with_options
 def serve(
-    window_options: StoredWindowOptions,
+    window_options: ServiceWindowOptions,
     recipe_options: RecipeOptions,
     classifier_options: FlowClassifierOptions,
     host: Annotated[
@@ -54,6 +61,7 @@ def serve(
     max_answer: Annotated[
         int, option("SIZE", "Largest answer.", _LIMITS, parser=parse_size, show_default="64MB")
     ] = 64_000_000,
+    max_indexes: Annotated[int, option("NUMBER", "Maximum number of indexes, with main.", _LIMITS, min=1)] = 100,
     sample: StatisticsSample = None,
 ) -> None:
     """Answer over HTTP whether a document repeats an earlier one.
@@ -74,7 +82,7 @@ def serve(
     from neardup.service.indexes import IndexOptions
 
     classifier = classifier_options.load()
-    recipe = recipe_options.resolve(classifier)
+    recipe = recipe_options.resolve(classifier, flow=True)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,
@@ -95,7 +103,7 @@ def serve(
         port=port,
         hosts=allow_host or (),
         tokens=tokens,
-        limits=Limits(max_body, max_batch, max_waiting, max_answer),
+        limits=Limits(max_body, max_batch, max_waiting, max_answer, max_indexes),
         classifiers=classifiers,
     )
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:
@@ -168,7 +176,7 @@ def mcp(
             from neardup.service.indexes import MAIN, Indexes, IndexOptions
 
             classifier = classifier_options.load()
-            recipe = recipe_options.resolve(classifier)
+            recipe = recipe_options.resolve(classifier, flow=True)
             options = IndexOptions(
                 recipe=None if classifier else recipe, classifier=classifier, window=window, against=against
             )

@@ -112,6 +112,10 @@ def watch(
     window_options: StoredWindowOptions,
     recipe_options: ItemRecipeOptions,
     classifier_options: FlowClassifierOptions,
+    versions: Annotated[
+        Literal["keep", "replace"],
+        option("keep|replace", "Judge an item whose id came with another text as a version, or in its place."),
+    ] = "keep",
     sample: StatisticsSample = None,
     downstream: Annotated[
         float, option("SECONDS", "Cost of processing an item downstream of the watcher, for the balance.")
@@ -119,7 +123,7 @@ def watch(
 ) -> None:
     """Judge files as they appear in a folder: originals pass, duplicates stop.
 
-    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
+    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines, mail and WARC files.
 
     A verdict is saved before its file is moved; a new run continues where the last one ended.
 
@@ -153,10 +157,13 @@ def watch(
                     window=window_options.window,
                     window_by=window_options.window_by,
                     against=window_options.against,
+                    versions=versions,
                     path=window_options.store,
                     sample=statistics,
                 )
             )
+        # Events tell of them, and of their files.
+        index.reports_late = False
         warm_up(index)
         _watch(settings, index, window_options)
 
@@ -273,6 +280,8 @@ def _describe_counters(counters: Counters, left: int) -> str:
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
+    rejected += f", {counters.known:,} known" if counters.known else ""
+    rejected += f", {counters.late:,} late" if counters.late else ""
     rejected += f", {format_count(left, 'file')} left in the inbox" if left else ""
     return (
         f"stopped: {format_count(counters.files, 'file')}, {format_count(counters.items, 'item')}: "

@@ -8,6 +8,7 @@ lines.
 from __future__ import annotations
 
 from neardup.documents.corpus import Corpus, Ids, as_corpus, cluster_column, corpus_of, open_corpus
+from neardup.documents.inputs import Quoting
 from neardup.documents.output import Writer, check_output, open_writer, write_table
 from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
 from neardup.documents.rejected import Rejected
@@ -20,6 +21,7 @@ __all__ = [
     "Ids",
     "Names",
     "OrderColumn",
+    "Quoting",
     "Rejected",
     "TextColumn",
     "Writer",

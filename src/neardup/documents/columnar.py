@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,8 @@ import pyarrow.parquet as pq
 
 from neardup.documents.arrays import as_bytes, is_text_type, one_array, plain_array, plain_type
 from neardup.documents.column_paths import ColumnPath, find_in_types
-from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
     Chunk,
     RawRecord,
@@ -29,6 +31,7 @@ from neardup.documents.records import (
     has_fractions,
     ids_from,
     joined_column,
+    lengths_of,
     plain_values,
     readable_texts,
 )
@@ -36,6 +39,14 @@ from neardup.documents.streams import Span, decompress
 from neardup.errors import InputError, quoted
 
 TARGET_BYTES = 12 << 20
+#: The decoded bytes of a group up to which it is held in memory as a whole.
+_LARGEST_GROUP = 8 * TARGET_BYTES
+#: Rows that Parquet decodes at a time: they may be copies of one large value that is stored once.
+_MOST_ROWS = 64
+#: Rows with fewer bytes are often copies of few values, which are then decoded slice by slice.
+_FEW_BYTES = 64
+#: A group is refused that has more bytes and is so many times larger than the file that holds it.
+_LARGEST_EXPANSION, _EXPANSION = 1 << 30, 200
 READ_FAULTS = (OSError, pa.ArrowException, MemoryError, ValueError, KeyError, IndexError, OverflowError)
 
 
@@ -112,9 +123,7 @@ class ColumnarSource:
         for number in range(begin, end):
             group = groups[number]
             try:
-                tables = list(self.data.read(number, roots))
-                if sum(table.num_rows for table in tables) != group.rows:
-                    raise ValueError(f"it has another number of rows than the {group.rows} that it declares")
+                tables = self._whole_group(number, roots)
             except READ_FAULTS as error:
                 yield self._unreadable_chunk(number, group, first, error)
             else:
@@ -124,6 +133,21 @@ class ColumnarSource:
             rest = 0 if groups else self.file.size
             yield Chunk(0, pa.array([], pa.large_binary()), faults=[self._damage], bytes_read=rest)
 
+    def _whole_group(self, number: int, names: list[str]) -> Iterable[pa.Table]:
+        """Return the tables of a group, all of which can be read; a large group is read again as they are used."""
+        tables: list[pa.Table] | None = []
+        rows = size = 0
+        for table in self.data.read(number, names):
+            rows += table.num_rows
+            size += table.get_total_buffer_size()
+            if tables is not None and size <= _LARGEST_GROUP:
+                tables.append(table)
+            else:
+                tables = None
+        if rows != self.data.groups[number].rows:
+            raise ValueError(f"it has another number of rows than the {self.data.groups[number].rows} that it declares")
+        return self.data.read(number, names) if tables is None else tables
+
     def _unreadable_chunk(self, number: int, group: Group, first: int, error: BaseException) -> Chunk:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
         faults = [RecordFault(0, Reason.UNREADABLE_GROUP, group.rows, detail=detail)]
@@ -131,7 +155,7 @@ class ColumnarSource:
         nothing = pa.array([], pa.large_binary())
         return Chunk(group.rows, nothing, positions=empty, faults=faults, bytes_read=group.size)
 
-    def _chunks(self, tables: list[pa.Table], group: Group, options: ReadOptions) -> Iterator[Chunk]:
+    def _chunks(self, tables: Iterable[pa.Table], group: Group, options: ReadOptions) -> Iterator[Chunk]:
         text_paths = [self._path(name).as_text() for name in options.texts]
         rows = reported = 0
         for table in tables:
@@ -263,7 +287,7 @@ class TableColumns:
 
     def cut(self, columns: Sequence[str]) -> None:
         """Cut the table into slices by the bytes of the columns that hold its texts."""
-        self._bounds = _slices(self._table.num_rows, self._table.select(list(dict.fromkeys(columns))))
+        self._bounds = _slices(self._table.select(list(dict.fromkeys(columns))))
         self.groups = [Group(stop - start, 0) for start, stop in pairwise(self._bounds)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
@@ -273,11 +297,36 @@ class TableColumns:
         yield table.slice(start, stop - start)
 
 
-def _slices(rows: int, data: Any) -> list[int]:
-    """Return where slices of about ``TARGET_BYTES`` of a table begin, and where the last one ends."""
+def _slices(table: pa.Table) -> list[int]:
+    """Return where slices of about ``TARGET_BYTES`` of a table begin, decoded, and where the last one ends."""
+    if not table.num_rows:
+        return [0]
+    texts = [column for column in table.columns if is_text_type(column.type)]
     # Not nbytes, which older Arrow refuses for views; that unused bytes of buffers count, too, does no harm.
-    step = max(1, min(rows, rows * TARGET_BYTES // max(data.get_total_buffer_size(), 1)))
-    return [*range(0, rows, step), rows] if rows else [0]
+    size = table.get_total_buffer_size()
+    if not any(pa.types.is_dictionary(column.type) for column in texts):
+        # Rows of any size are in memory already.
+        step = max(1, min(table.num_rows, table.num_rows * TARGET_BYTES // max(size, 1)))
+        return [*range(0, table.num_rows, step), table.num_rows]
+    weights = np.full(table.num_rows, size // table.num_rows, np.int64)
+    for column in texts:
+        weights += np.concatenate([_decoded_lengths(chunk) for chunk in column.chunks])
+    totals = np.cumsum(weights)
+    bounds = [0]
+    while bounds[-1] < table.num_rows:
+        before = int(totals[bounds[-1] - 1]) if bounds[-1] else 0
+        stop = int(np.searchsorted(totals, before + TARGET_BYTES, side="right"))
+        bounds.append(max(stop, bounds[-1] + 1))
+    return bounds
+
+
+def _decoded_lengths(array: Any) -> np.ndarray:
+    """Return the bytes of each value of an array of any text type, those of a dictionary without decoding it."""
+    if not pa.types.is_dictionary(array.type):
+        return lengths_of(as_bytes(array))
+    lengths = pa.array(lengths_of(as_bytes(array.dictionary)))
+    taken: np.ndarray = pc.fill_null(lengths.take(array.indices), 0).to_numpy(zero_copy_only=False)
+    return taken
 
 
 class UnreadableFile(Exception):
@@ -314,7 +363,8 @@ class ParquetColumns:
     """The row groups of a Parquet file."""
 
     def __init__(self, file: Any, size: int) -> None:
-        self._file = pq.ParquetFile(file)
+        self._source, self._size = file, size
+        self._file = pq.ParquetFile(file, page_checksum_verification=True)
         metadata = self._file.metadata
         self.schema: pa.Schema = self._file.schema_arrow
         self._metadata = metadata
@@ -327,6 +377,15 @@ class ParquetColumns:
         total = max(sum(rows), 1)
         self.groups = [Group(count, size * count // total) for count in rows]
 
+    @cached_property
+    def _encoded_file(self) -> Any:
+        """The file with texts as they are stored: values of a dictionary are not decoded."""
+        kinds = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+        texts = [field.name for field in self.schema if field.type in kinds]
+        return pq.ParquetFile(
+            self._source, metadata=self._metadata, read_dictionary=texts, page_checksum_verification=True
+        )
+
     @property
     def codec(self) -> str:
         """The compression codec of the first column, as Arrow names it."""
@@ -338,12 +397,32 @@ class ParquetColumns:
         return "none" if codec == "uncompressed" else codec
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
-        """Yield a row group in batches of about ``TARGET_BYTES``."""
+        """Yield a row group in tables of about ``TARGET_BYTES``, decoded."""
         whole = self._metadata.row_group(group)
         # By the size of all columns: for a single one Arrow ends the process if its statistics are damaged.
-        rows = max(1, min(whole.num_rows, whole.num_rows * TARGET_BYTES // max(whole.total_byte_size, 1)))
-        for batch in self._file.iter_batches(batch_size=rows, row_groups=[group], columns=names):
-            yield pa.Table.from_batches([batch])
+        size = whole.total_byte_size
+        if size > max(_LARGEST_EXPANSION, _EXPANSION * self._size):
+            raise ValueError(f"it claims {size} bytes, in a file of {self._size}")
+        rows = max(1, min(whole.num_rows, whole.num_rows * TARGET_BYTES // max(size, 1)))
+        if size < _FEW_BYTES * whole.num_rows:
+            file = self._encoded_file
+        else:
+            file, rows = self._file, min(rows, _MOST_ROWS)
+        pending: list[pa.RecordBatch] = []
+        for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=names):
+            pending.append(batch)
+            if file is self._encoded_file or sum(part.nbytes for part in pending) >= TARGET_BYTES:
+                yield from self._decoded(pending)
+                pending = []
+        if pending:
+            yield from self._decoded(pending)
+
+    def _decoded(self, batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
+        table = pa.Table.from_batches(batches)
+        schema = pa.schema([self.schema.field(name) for name in table.column_names], self.schema.metadata)
+        for start, stop in pairwise(_slices(table)):
+            part = table.slice(start, stop - start)
+            yield part if part.schema.equals(schema) else part.cast(schema)
 
 
 class ArrowColumns:
@@ -381,7 +460,7 @@ class ArrowColumns:
         for column in table.columns:
             for chunk in column.chunks:
                 _check_offsets(chunk)
-        for start, stop in pairwise(_slices(table.num_rows, table)):
+        for start, stop in pairwise(_slices(table)):
             yield table.slice(start, stop - start)
 
 

@@ -12,7 +12,14 @@ import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import DelimitedDialect
-from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, strip_query, suffixes
+from neardup.documents.inputs import (
+    INPUT_KIND_OF_SUFFIX,
+    KIND_OF_SUFFIX,
+    InputFile,
+    input_errors,
+    strip_query,
+    suffixes,
+)
 from neardup.documents.json_numbers import decode
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
@@ -179,6 +186,11 @@ def output_places(sources: Sequence[Source], output: str) -> dict[str, InputFile
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
+                    )
+                if suffixes(place)[0] in INPUT_KIND_OF_SUFFIX.keys() - KIND_OF_SUFFIX.keys():
+                    raise OutputError(
+                        f"{output} cannot hold {file.name}: WARC files and mailboxes are read and not written, so name "
+                        "a file such as kept.jsonl"
                     )
                 if file.filesystem is None or is_folder_name(place):
                     raise OutputError(

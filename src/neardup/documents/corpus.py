@@ -6,10 +6,10 @@ import os
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from neardup.documents.arrays import as_bytes, one_array
 from neardup.documents.column_paths import texts_in
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source
+from neardup.documents.compression import codec_of_bytes, foreign_format
 from neardup.documents.copy import copy_kept, declared_schema, kept_schema, origins, output_places, refuse_clash
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
@@ -27,7 +28,7 @@ from neardup.documents.inputs import (
     SUFFIX_LIST,
     Format,
     InputFile,
-    codec_of_bytes,
+    Quoting,
     discover,
     format_of_name,
     kind_of_bytes,
@@ -35,6 +36,7 @@ from neardup.documents.inputs import (
     suffixes,
 )
 from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
+from neardup.documents.lines import LineSource
 from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     TORN,
@@ -54,39 +56,55 @@ from neardup.documents.records import (
     repeated_ids,
     split_chunk,
 )
-from neardup.documents.rejected import Rejected, Rejections, TornFile, place_of_row
+from neardup.documents.rejected import (
+    RENUMBERED,
+    Rejected,
+    Rejections,
+    RepeatedIds,
+    Skipped,
+    TornFile,
+    place_of_row,
+)
 from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import OrderColumn, TextColumn, choose_columns, is_single, require_column, table_of
-from neardup.documents.textfiles import TextFiles
+from neardup.documents.textfiles import TextFiles, notes_on
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
-from neardup.text.encoding import detect_encoding
+from neardup.text.encoding import WINDOWS_1252, detect_encoding
+
+#: Formats of one document per file: a source is a series of files.
+_SERIES = frozenset({"text", "mail"})
 
 
-def open_sources(files: list[InputFile], spool: str) -> list[Source]:
-    """Open all files, or raise InputError; consecutive text files become one source."""
+def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[Source]:
+    """Open all files, or raise InputError; consecutive files of one text or one mail each become one source."""
     sources: list[Source] = []
-    texts: list[InputFile] = []
-    for file in _distinguish_folders(files):
-        form = _format_of(file)
-        if form.kind == "text":
-            texts.append(file)
-            continue
-        if texts:
-            sources.append(TextFiles(texts))
-            texts = []
-        sources.append(_open(file, form, spool, is_only_input=len(files) == 1))
-    if texts:
-        sources.append(TextFiles(texts))
+    forms = ((_format_of(file, notes), file) for file in _distinguish_folders(files))
+    for kind, group in groupby(forms, key=lambda pair: pair[0].kind):
+        if kind in _SERIES:
+            series = [file for _, file in group]
+            notes += notes_on(series)
+            sources.append(_open_series(kind, series))
+        else:
+            sources += [_open(file, form, spool) for form, file in group]
     return sources
+
+
+def _open_series(kind: str, files: list[InputFile]) -> TextFiles:
+    if kind == "text":
+        return TextFiles(files)
+    # Few runs read mail, and the standard library's modules for it take a while to load.
+    from neardup.documents.mail import MailFiles
+
+    return MailFiles(files)
 
 
 def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = None) -> Source:
     """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
-    form = _format_of(files[0])
-    return (
-        TextFiles(list(files)) if form.kind == "text" else _open(files[0], form, spool, is_only_input=False, span=span)
-    )
+    form = _format_of(files[0], [])
+    if form.kind in _SERIES:
+        return _open_series(form.kind, list(files))
+    return _open(files[0], form, spool, span)
 
 
 def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
@@ -96,16 +114,20 @@ def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
     return [replace(file, relative=file.name if file.folder else "") for file in files]
 
 
-def _format_of(file: InputFile) -> Format:
-    """Return the format that the first bytes show, else the one that the name says."""
+def _format_of(file: InputFile, notes: list[str]) -> Format:
+    """Return the format that the first bytes show, else the one that the name says; ``notes`` gets what was guessed."""
+    if file.is_in_maildir:
+        return Format("mail", None)
     named_format = None if file.is_pipe and not suffixes(file.name)[0] else format_of_name(file.name)
     if named_format is not None and named_format.kind == "text" and (file.folder or named_format.codec is None):
-        # A text may begin with anything; only a table that has lost its suffix is recognized.
-        head = read_head(file, None, 8) if not file.folder else b""
+        # A text may begin with anything; only a table that has lost its suffix and a mailbox are recognized.
+        head = read_head(file, None, 1024) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
-    codec = codec_of_bytes(read_head(file, None, 8))
+    codec = codec_of_bytes(read_head(file, None, 16))
     head = read_head(file, codec)
+    if foreign := foreign_format(head, codec, file.name):
+        raise InputError(f"{file.name} {foreign}")
     kind = kind_of_bytes(head, None if named_format is None else named_format.kind)
     encoding = detect_encoding(head)[0].upper()[:6] if kind in (None, "jsonl", "csv") else ""
     if encoding in ("UTF-16", "UTF-32"):
@@ -118,19 +140,30 @@ def _format_of(file: InputFile) -> Format:
         if file.is_pipe and file.name != STDIN:
             return Format("text", codec)
         raise InputError(f"{file.name} is of no known format: give {SUFFIX_LIST}, the tables also as .gz or .zst")
+    if kind == "mbox" and (named_format is None or named_format.kind == "text"):
+        notes.append(f"{file.name} begins as a mailbox: each of its mails is a document")
+    elif named_format is None and kind in ("csv", "jsonl") and not (kind == "jsonl" and file.is_pipe):
+        form = "CSV" if kind == "csv" else "JSON lines"
+        notes.append(f"{file.name} is read as {form}: its name says no format, and its first lines are a table")
     return Format(kind, codec)
 
 
-def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, span: Span | None = None) -> Source:
+def _open(file: InputFile, form: Format, spool: str, span: Span | None = None) -> Source:
     if form.kind == "jsonl":
         return json_source(file, form.codec, span)
     if form.kind == "csv":
         return delimited_source(file, form.codec)
+    if form.kind == "warc":
+        from neardup.documents.warc import warc_source
+
+        return warc_source(file, form.codec)
+    if form.kind == "mbox":
+        from neardup.documents.mail import mailbox_source
+
+        return mailbox_source(file, form.codec)
     try:
         return columnar_source(file, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
-        if is_only_input:
-            raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
         reason = Reason.DAMAGED_COMPRESSION if "ompressed" in str(error) else Reason.UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
         return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
@@ -155,12 +188,18 @@ class Corpus:
         The number of raw rows, broken ones included; 0 until `scan` has ended.
     page_count : int
         The number of files that are web pages by their names.
+    page_archives : list of str
+        The files that hold pages of a crawl.
     spooled_bytes : int
         The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
+    skipped : Skipped
+        The numbers of things in WARC files and mail that are no documents, by what they are.
     torn_files : list of TornFile
         The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
+    failed_pages : Rejected
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
     known_count : int or None
@@ -185,12 +224,15 @@ class Corpus:
         self.id_column, self.order_column = options.id, options.order
         self.notes, self.raw_rows = list(notes), 0
         self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
+        self.page_archives = [source.file.name for source in sources if getattr(source, "holds_pages", False)]
         self.sources = sources
         self.read_options, self.inputs, self._strict = options, list(inputs), strict
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
+        self.failed_pages = Rejected()
         self.omitted_count = 0
+        self.skipped = Skipped()
         self.known_count: int | None = None
         self._bounds, self._document_count = [0], 0
         # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
@@ -218,7 +260,7 @@ class Corpus:
     @property
     def has_columns(self) -> bool:
         """Whether there are columns to choose from, which texts in files of their own have not."""
-        return not all(isinstance(source, TextFiles) for source in self.sources)
+        return not all(type(source) is TextFiles for source in self.sources)
 
     @property
     def declared_rows(self) -> int:
@@ -269,8 +311,9 @@ class Corpus:
 
         def batches() -> Iterator[Batch]:
             row = 0
+            repeats = RepeatedIds()
             for source in self.sources:
-                for batch, _, rows in split_chunks(source, options, row):
+                for batch, _, rows in split_chunks(source, options, row, repeats):
                     yield batch
                     row += rows
 
@@ -300,24 +343,36 @@ class Corpus:
         self._rejections = Rejections(self.quarantine, self._strict)
         self._bounds, self.raw_rows, self.torn_files = [0], 0, []
         self._document_count = 0
+        self.skipped = Skipped()
 
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn, rejected = self.torn_files, self.rejected
-        accepted = TORN if self.allow_torn else frozenset[str]()
-        if not self._document_count and not accepted.issuperset(rejected.counts):
+        if not self.inputs and rejected.total and not self._document_count:
             number = "the only record is" if rejected.total == 1 else f"all {rejected.total:,} records are"
-            hint = f", and name its column of texts with {option('--text-column')}" if self.has_columns else ""
+            is_fixed = all(isinstance(source, TextFiles) or hasattr(source, "id_column") for source in self.sources)
+            hint = "" if is_fixed else f", and name its column of texts with {option('--text-column')}"
             raise InputError(f"{number} rejected ({rejected.examples[0]}): check the input{hint}")
         if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
-            message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
-            warnings.warn(message, TornInput, stacklevel=2)
+            warnings.warn(f"{torn[0]}{more}; {torn[0].way_out()}", TornInput, stacklevel=2)
 
     @property
     def torn_summary(self) -> dict[str, Any]:
         """The entry of a summary about torn files; empty if there are none."""
-        return {"torn": [asdict(torn) for torn in self.all_torn_files]} if self.all_torn_files else {}
+        torn = [{name: value for name, value in asdict(file).items() if value != ""} for file in self.all_torn_files]
+        return {"torn": torn} if torn else {}
+
+    @property
+    def encodings(self) -> dict[str, str]:
+        """The encodings of files that are not in UTF-8 and do not say in which they are, by their names."""
+        found: dict[str, str] = {}
+        for source in self.sources:
+            if isinstance(source, LineSource) and source.encoding == WINDOWS_1252:
+                found[source.file.name] = WINDOWS_1252
+            elif isinstance(source, TextFiles):
+                found |= source.encodings
+        return found | ({} if self.reference is None else self.reference.encodings)
 
     @property
     def all_torn_files(self) -> list[TornFile]:
@@ -325,40 +380,65 @@ class Corpus:
         return self.torn_files + ([] if self.reference is None else self.reference.torn_files)
 
     def _batches(self) -> Iterator[Batch]:
+        repeats = RepeatedIds()
         for source in self.sources:
-            first, row, damage = self._bounds[-1], self._bounds[-1], list[RecordFault]()
-            for batch, faults, rows in split_chunks(source, self.read_options, first):
+            first, row, documents = self._bounds[-1], self._bounds[-1], 0
+            noted = list[RecordFault]()
+            for batch, faults, rows in split_chunks(source, self.read_options, first, repeats):
                 for fault in faults:
                     self._rejections.add(source, fault)
-                damage += [fault for fault in faults if fault.reason in TORN]
+                noted += _noted_faults(source, faults, is_first=not noted)
                 row += rows
-                self._document_count += len(batch.texts)
+                documents += len(batch.texts)
                 yield batch
-            self._finish_source(source, row - first, damage)
+            self._finish_source(source, row - first, documents, noted)
+            self.skipped.update(getattr(source, "skipped", {}))
+        if repeats.count:
+            self.skipped.add(RENUMBERED, repeats.count)
 
-    def _finish_source(self, source: Source, rows: int, damage: Iterable[RecordFault]) -> None:
-        """Record the number of rows of a source that was read, and its damage."""
+    def _finish_source(self, source: Source, rows: int, documents: int, faults: Sequence[RecordFault]) -> None:
+        """Record the numbers of rows and documents of a source that was read, and its damage."""
         self._rejections.finish(source, rows)
         self._bounds.append(self._bounds[-1] + rows)
+        self._document_count += documents
         lost: dict[str, int] = {}
-        reasons: dict[str, str] = {}
-        for fault in damage:
-            name = name_of_row(source, fault.row)
-            reasons.setdefault(name, fault.reason)
-            lost[name] = lost.get(name, 0) + fault.count
-        for name, reason in reasons.items():
-            # A damaged text file is one row, which is lost.
-            read = 0 if isinstance(source, TextFiles) else rows - lost[name]
-            self.torn_files.append(TornFile(name, read, reason))
+        firsts: dict[str, RecordFault] = {}
+        for fault in faults:
+            if fault.reason in TORN:
+                name = name_of_row(source, fault.row)
+                firsts.setdefault(name, fault)
+                lost[name] = lost.get(name, 0) + fault.count
+        if isinstance(source, TextFiles):
+            self.torn_files += [TornFile(name, 0, fault.reason) for name, fault in firsts.items()]
+            # Each file is one row, which is lost if it is rejected; one that is larger than wanted is no surprise.
+            for fault in faults:
+                name = name_of_row(source, fault.row)
+                if name not in firsts and (fault.reason != Reason.TOO_LONG or source.file.max_document is None):
+                    self.torn_files.append(TornFile(name, 0, Reason.NOTHING_USABLE, fault.reason))
+            return
+        is_useless = rows > 0 and not documents
+        for name, fault in firsts.items():
+            if not is_useless or rows == lost[name]:
+                place = f"first in line {fault.line}" if fault.reason == Reason.OPEN_QUOTE else ""
+                self.torn_files.append(TornFile(name, rows - lost[name], fault.reason, place))
+                is_useless = False
+        if is_useless:
+            first = faults[0]
+            place = f"record {first.row + 1}" if first.line is None else f"line {first.line}"
+            number = "its only one is" if rows == 1 else f"all {rows:,} are"
+            detail = f"{number} rejected, the first in {place}: {first.reason}"
+            self.torn_files.append(TornFile(source.file.name, 0, Reason.NOTHING_USABLE, detail))
 
-    def record_scan(self, results: Iterable[tuple[int, Sequence[RecordFault]]]) -> None:
+    def record_scan(
+        self, results: Iterable[tuple[int, Sequence[RecordFault]]], skipped: Mapping[str, int] | None = None
+    ) -> None:
         """Record a scan in other processes: for each source its number of rows, and its broken records."""
         self._begin_scan()
+        self.skipped.update(skipped or {})
         for source, (rows, faults) in zip(self.sources, results, strict=True):
             for fault in faults:
                 self._rejections.add(source, fault)
-            self._finish_source(source, rows, [fault for fault in faults if fault.reason in TORN])
-            self._document_count += rows - sum(fault.count for fault in faults)
+            self._finish_source(source, rows, rows - sum(fault.count for fault in faults), faults)
         self._end_scan()
 
     def check_unique_ids(self, names: Names) -> None:
@@ -392,6 +472,16 @@ class Corpus:
         source = bisect_right(self._bounds, row) - 1
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
+
+    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
+        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
+        for at, reason in failed.items():
+            row = int(rows[at])
+            if self.reference is None or row < self.raw_rows:
+                place = self._place(row)
+            else:
+                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+            self.failed_pages.add(place, reason)
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
@@ -548,17 +638,30 @@ def _identity(file: InputFile) -> tuple[str, str]:
     return file.filesystem.type_name, os.path.realpath(file.path)
 
 
-def split_chunks(source: Source, options: ReadOptions, first: int) -> Iterator[tuple[Batch, list[RecordFault], int]]:
+def _noted_faults(source: Source, faults: Sequence[RecordFault], *, is_first: bool) -> list[RecordFault]:
+    """Return the faults that concern whole files, and the first of any kind."""
+    if isinstance(source, TextFiles):
+        return list(faults)
+    return [fault for number, fault in enumerate(faults) if fault.reason in TORN or (is_first and not number)]
+
+
+def split_chunks(
+    source: Source, options: ReadOptions, first: int, repeats: RepeatedIds | None = None
+) -> Iterator[tuple[Batch, list[RecordFault], int]]:
     """Yield the documents of each chunk of a source, its broken records, and its number of rows.
 
-    The rows of the documents count from ``first``, those of the broken records from the source's first.
+    The rows of the documents count from ``first``, those of the broken records from the source's first. ``repeats``
+    makes ids distinct that come from outside, such as those of mails.
     """
+    numbers_ids = options.id is not None and getattr(source, "id_column", None) == options.id
     row = 0
     # Ids of text files are their names already.
     prefix = "" if isinstance(source, TextFiles) else source.file.name
     with closing(source.chunks(options)) as chunks:
         for chunk in chunks:
             batch, faults = split_chunk(chunk, options, first + row, prefix)
+            if repeats is not None and numbers_ids:
+                batch = repeats.numbered(batch)
             yield batch, [replace(fault, row=fault.row + row) for fault in faults], chunk.row_count
             row += chunk.row_count
 
@@ -578,6 +681,7 @@ def open_corpus(
     max_document: int | None = None,
     ids: Ids = "column",
     allow_torn: bool = False,
+    quoting: Quoting = "standard",
 ) -> Corpus:
     """Open files, folders, globs, URIs or standard input as one corpus.
 
@@ -601,17 +705,21 @@ def open_corpus(
     Raises
     ------
     InputError
-        If an input is missing, unreadable, of unknown format or without a column of texts; while it is read, also if
-        every record is rejected.
+        If an input is missing, unreadable, of unknown format or without a column of texts.
     """
     names = _names_of(inputs)
+    if quoting not in get_args(Quoting):
+        known = " or ".join(get_args(Quoting))
+        raise RecipeError(f"{option('--quoting')} {quoted(quoting)} is not known: give {known}")
     if quarantine is not None:
         check_quarantine(quarantine, names)
     spool = _make_spool()
     try:
         notes: list[str] = []
-        files = discover(names, notes, spool.path)
-        sources = open_sources(files, spool.path)
+        files = [
+            replace(file, quoting=quoting, max_document=max_document) for file in discover(names, notes, spool.path)
+        ]
+        sources = open_sources(files, spool.path, notes)
         options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()

@@ -15,11 +15,12 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.arrays import join_texts, one_array
 from neardup.documents.column_paths import ColumnPath, find_in_types, possible_paths
-from neardup.documents.inputs import Codec, InputFile, one_line
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile, one_line
 from neardup.documents.json_numbers import INTEGER, Number, decode, exact_schema, inexact_numbers, is_exact, plain_lines
 from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import ReadOptions, Reason, Source, map_type, unified_schema
-from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
+from neardup.documents.streams import BLOCK, Block, Records, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
 #: The text of a whole number, with zeros at most as its fraction.
@@ -111,7 +112,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     """
     dialect = JsonLines()
     types: dict[str, _Types] = {}
-    with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, dialect.split, 1 << 18)) as start:
         head = next(start, None)
     if head is not None:
         if head.data.lstrip()[:1] == b"[":
@@ -124,7 +125,7 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
             raise InputError(f"{file.name} has objects of several lines: write one object a line, such as with jq -c .")
     columns = {name: column_type(counts) for name, counts in types.items()}
     dialect.types = columns
-    return LineSource(file, codec, dialect, 0, columns, span)
+    return LineSource(file, codec, dialect, 0, columns, span, "" if head is None else head.encoding)
 
 
 class JsonLines:
@@ -179,9 +180,10 @@ class JsonLines:
         path = self.find_column(name) or next(iter(possible_paths(name, self.types)), ColumnPath(name))
         return path.as_text() if name in options.texts else path
 
-    def record_ends(self, data: bytes) -> np.ndarray:
-        """Return the position after each line feed."""
-        return positions_of(data, 0x0A) + 1
+    def split(self, data: bytes, is_end: bool) -> Records:
+        """Return the lines."""
+        ends = positions_of(data, 0x0A) + 1
+        return Records(np.append(ends, len(data)) if is_end and not data.endswith(b"\n") else ends)
 
     def blank_records(self, block: Block) -> np.ndarray:
         """Return which lines are white space."""
@@ -194,7 +196,7 @@ class JsonLines:
 
     def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
         """Parse all records at once, by Arrow."""
-        if not _has_object_per_line(block) or not is_utf8(block.data):
+        if not _ends_with_objects(block) or not is_utf8(block.data):
             return None
         paths = {name: self._path(name, options) for name in options.names}
         roots: dict[str, pa.DataType] = {}
@@ -284,16 +286,58 @@ def _can_read(data: bytes, schema: pa.Schema) -> bool:
     return True
 
 
-def _has_object_per_line(block: Block) -> bool:
+def _ends_with_objects(block: Block) -> bool:
+    """Return whether each record ends with that of an object, so that no second value begins in it."""
     data = np.frombuffer(block.data, np.uint8)
     lasts = block.ends - 1
     lasts = lasts - (data[lasts] == 0x0A)
     lasts = lasts - (data[lasts] == 0x0D)
-    return bool((data[block.starts] == 0x7B).all() and (data[lasts] == 0x7D).all())
+    return bool((data[lasts] == 0x7D).all())
+
+
+#: The deepest nesting for which Arrow may infer a type: it ends the process far beyond.
+_DEEPEST = 1000
+_NESTING = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _refuse_what_ends_arrow(data: bytes, *, infer: bool) -> None:
+    """Raise what Arrow raises for bytes for which it would end the process instead.
+
+    These are a piece that begins with ``null``, where a piece may begin after any line end, a carriage return among
+    them; and values so deep that it cannot infer their type.
+    """
+    lines = np.concatenate(([0], positions_of(data, 0x0A) + 1))
+    lines = lines[lines < len(data)]
+    firsts = np.frombuffer(data, np.uint8)[lines]
+    for begin in lines[firsts != 0x7B].tolist():
+        end = data.find(b"\n", begin)
+        start = data[begin : len(data) if end < 0 else end].lstrip(b" \t\r")[:1]
+        if start not in (b"", b"{"):
+            raise pa.ArrowInvalid("a line does not begin with an object")
+    if data.count(b"\r") > data.count(b"\r\n"):
+        raise pa.ArrowInvalid("a carriage return stands inside a line")
+    if infer and _depth(data) > _DEEPEST:
+        raise pa.ArrowInvalid(f"its values are nested deeper than {_DEEPEST} levels")
+
+
+def _depth(data: bytes) -> int:
+    """Return the depth of nesting, or an upper bound of it that is small."""
+    if data.count(b"[") + data.count(b"{") - data.count(b"\n") <= _DEEPEST:
+        return 0
+    depth = deepest = 0
+    for line in data.split(b"\n"):
+        if line.count(b"[") + line.count(b"{") > _DEEPEST:
+            for token in _NESTING.finditer(line):
+                first = line[token.start()]
+                depth += (first in b"[{") - (first in b"]}")
+                deepest = max(deepest, depth)
+            depth = 0
+    return deepest
 
 
 def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
     """Parse with Arrow on all cores, in pieces that end at line ends."""
+    _refuse_what_ends_arrow(data, infer=schema is None)
     return arrow_json.read_json(
         pa.BufferReader(data),
         read_options=arrow_json.ReadOptions(block_size=_piece_size(data)),

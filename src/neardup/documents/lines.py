@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.column_paths import ColumnPath
-from neardup.documents.inputs import Codec, InputFile
+from neardup.documents.compression import Codec
+from neardup.documents.inputs import InputFile
 from neardup.documents.records import (
     Chunk,
     RawRecord,
@@ -29,7 +30,7 @@ from neardup.documents.records import (
     order_array,
     unified_schema,
 )
-from neardup.documents.streams import Block, Span, blocks
+from neardup.documents.streams import Block, Records, Span, blocks
 
 #: Text, id and order value of a record.
 Row = tuple[str, int | str | None, int | float | str | None]
@@ -66,8 +67,8 @@ class Dialect(Protocol):
     #: Whether each line feed ends a record, so that a file can be cut at any of them.
     by_lines: bool
 
-    def record_ends(self, data: bytes) -> np.ndarray:
-        """Return the position after each record that ends in the bytes."""
+    def split(self, data: bytes, is_end: bool) -> Records:
+        """Return where the records of some bytes end; at the end of the file all bytes belong to some record."""
 
     def blank_records(self, block: Block) -> np.ndarray:
         """Return which records are blank lines."""
@@ -98,7 +99,8 @@ class LineSource:
     """A file of lines, or a span of it; rows and lines are counted from the start of the span.
 
     The first ``header`` records are no documents. ``types`` are the columns that the start of the file shows.
-    ``line_feeds`` counts the line feeds of the last pass.
+    ``line_feeds`` counts the line feeds of the last pass. ``encoding`` is that of the file, empty if all of it that was
+    read is ASCII.
     """
 
     def __init__(
@@ -109,9 +111,11 @@ class LineSource:
         header: int,
         types: dict[str, pa.DataType],
         span: Span | None = None,
+        encoding: str = "",
     ) -> None:
         self.file, self.files = file, [file]
         self.dialect = dialect
+        self.encoding = encoding
         self.line_feeds = 0
         self._span = span
         self._codec = codec
@@ -126,8 +130,10 @@ class LineSource:
     def blocks(self) -> Generator[Block, None, None]:
         """Yield the blocks of the file, without header and blank lines."""
         skip, self.line_feeds = self._header, 0
-        with closing(blocks(self.file, self._codec, self.dialect.record_ends, None, self._span)) as all_blocks:
+        found = blocks(self.file, self._codec, self.dialect.split, None, self._span, self.encoding)
+        with closing(found) as all_blocks:
             for block in all_blocks:
+                self.encoding = self.encoding or block.encoding
                 self.line_feeds += block.lines
                 is_filled = ~self.dialect.blank_records(block)
                 starts, ends = block.starts[is_filled][skip:], block.ends[is_filled][skip:]
@@ -172,30 +178,47 @@ class LineSource:
 
     def _chunk(self, block: Block, options: ReadOptions) -> Chunk:
         rows = block.starts.size
-        columns = self.dialect.parse_block(block, options) if rows else None
+        good, mask = block.good_part() if block.faults else (block, None)
+        columns = self.dialect.parse_block(good, options) if good.starts.size else None
         if columns is None:
             chunk = self._chunk_by_records(block, options)
         else:
             ids = columns[options.id] if options.id else None
             order = columns[options.order] if options.order else None
             chunk = Chunk(rows, joined_column([columns[name] for name in options.texts]), ids, order)
+            if mask is not None:
+                chunk.positions = np.flatnonzero(mask)
+                chunk.faults = self._chunk_by_records(block, options, ~mask).faults
         chunk.bytes_read = block.bytes_read
-        chunk.locate = lambda row: (block.line_of(row), block.record(row))
+        lines: list[np.ndarray] = []
+
+        def locate(row: int) -> tuple[int, bytes]:
+            if not lines:
+                lines.append(block.lines_of_records())
+            return int(lines[0][row]), block.record(row)
+
+        chunk.locate = locate
         return chunk
 
-    def _chunk_by_records(self, block: Block, options: ReadOptions) -> Chunk:
+    def _chunk_by_records(self, block: Block, options: ReadOptions, mask: np.ndarray | None = None) -> Chunk:
         good: list[Row] = []
         positions: list[int] = []
         faults: list[RecordFault] = []
-        for row in range(block.starts.size):
+        lines = block.lines_of_records()
+        for row in range(block.starts.size) if mask is None else np.flatnonzero(mask).tolist():
             record = block.record(row)
-            try:
-                good.append(self._parsed_record(record, options))
-                positions.append(row)
-            except RecordError as error:
-                line = block.line_of(row)
-                reason = Reason.CUT_LINE if _may_be_cut(record, error) else error.reason
-                faults.append(RecordFault(row, reason, 1, line, error.detail, record))
+            reason, detail = block.faults.get(int(block.starts[row]), ("", ""))
+            if reason != Reason.TOO_LONG:
+                try:
+                    parsed = self._parsed_record(record, options)
+                    if not reason:
+                        good.append(parsed)
+                        positions.append(row)
+                        continue
+                except RecordError as error:
+                    reason, detail = error.reason, error.detail
+                    reason = Reason.CUT_LINE if _may_be_cut(record, error) else reason
+            faults.append(RecordFault(row, reason, 1, int(lines[row]), detail, record))
         return Chunk(
             block.starts.size,
             pa.array([text for text, _, _ in good], pa.large_string()),
@@ -245,5 +268,6 @@ class LineSource:
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, unchanged."""
         for first, block, mask in self._kept_parts(keep):
+            lines = block.lines_of_records()
             for position in np.flatnonzero(mask).tolist():
-                yield RawRecord(first + position, block.line_of(position), block.record(position))
+                yield RawRecord(first + position, int(lines[position]), block.record(position))

@@ -350,16 +350,26 @@ class Reason:
     NO_ID = "no id"
     BAD_ID = "id is neither a string nor a number"
     WRONG_FIELDS = "wrong number of fields"
-    OPEN_QUOTE = "quote never closed"
+    OPEN_QUOTE = "broken quotes"
     TOO_LONG = "longer than the largest document allowed"
+    BROKEN_RECORD = "record cannot be read"
+    NOT_MAIL = "not a mail"
+    NO_DOCUMENT = "it holds no document"
     DAMAGED_COMPRESSION = "compressed data is cut short or damaged"
     CUT_LINE = "last line is cut short"
+    CUT_RECORD = "last record is cut short"
     UNREADABLE_GROUP = "unreadable row group"
     UNREADABLE_FILE = "unreadable file"
+    NOTHING_USABLE = "no usable record"
 
 
-TORN = frozenset({Reason.CUT_LINE, Reason.DAMAGED_COMPRESSION, Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP})
-"""Reasons that concern a file and not one record: the rest of the file is unknown."""
+TORN = frozenset(
+    {
+        *(Reason.CUT_LINE, Reason.CUT_RECORD, Reason.DAMAGED_COMPRESSION, Reason.OPEN_QUOTE),
+        *(Reason.UNREADABLE_FILE, Reason.UNREADABLE_GROUP, Reason.NO_DOCUMENT),
+    }
+)
+"""Reasons that concern a file and not one record: what is lost is unknown, or all of it is unusable."""
 
 
 @dataclass(frozen=True, slots=True)

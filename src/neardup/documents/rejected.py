@@ -1,4 +1,7 @@
-"""Broken records: they are counted, a few are shown, and all are written to a quarantine file if one is named."""
+"""Broken records: they are counted, a few are shown, and all are written to a quarantine file if one is named.
+
+What is no document by its kind, such as an image in a crawl, is not broken: it is only counted.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,22 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.documents.inputs import IN_MEMORY
 from neardup.documents.output import OutputFile
-from neardup.documents.records import RawRecord, RecordFault, Source, name_of_row
+from neardup.documents.records import Batch, RawRecord, Reason, RecordFault, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
+#: Different things that are counted as skipped; more of them are counted together.
+_MAX_KINDS = 100
+_OTHERS = "others"
+#: What ids with a number are counted as.
+RENUMBERED = "repeated id, which got a number (~2)"
 
 
 @dataclass(slots=True)
@@ -33,18 +42,39 @@ class Rejected:
     def __len__(self) -> int:
         return self.total
 
+    def add(self, place: str, reason: str, detail: str = "", count: int = 1) -> None:
+        """Count records of one place."""
+        self.counts[reason] += count
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(f"{place}: {reason}{f' ({detail})' if detail else ''}")
+
 
 @dataclass(frozen=True, slots=True)
 class TornFile:
-    """A file that could not be read in full: its name, the number of rows read, and the fault."""
+    """A file that could not be read in full: its name, the number of rows read, and the fault, or the first one."""
 
     file: str
     rows_read: int
     reason: str
+    detail: str = ""
 
     def __str__(self) -> str:
+        if self.reason == Reason.NO_DOCUMENT:
+            return f"{self.file} holds no document"
+        if self.reason == Reason.NOTHING_USABLE:
+            return f"{self.file} has no usable record ({self.detail})"
         rows = "1 row was read" if self.rows_read == 1 else f"{self.rows_read:,} rows were read"
-        return f"{self.file} is torn ({self.reason}): {rows} of it"
+        return f"{self.file} is torn ({self.reason}{f', {self.detail}' if self.detail else ''}): {rows} of it"
+
+    def way_out(self) -> str:
+        """Return what to do, as the end of a sentence."""
+        accept = option("accept what was read with --allow-torn", "say allow_torn=True")
+        if self.reason == Reason.NOTHING_USABLE:
+            return f"check the file, and of a table the {option('--text-column')}, or {accept}"
+        if self.reason == Reason.OPEN_QUOTE:
+            quoting = option("--quoting none", "quoting='none'")
+            return f"mend its quotes, read quotes as characters with {quoting}, or {accept}"
+        return f"{'leave it out' if self.reason == Reason.NO_DOCUMENT else 'get the whole file'}, or {accept}"
 
 
 def place_of_row(source: Source, row: int) -> str:
@@ -147,3 +177,47 @@ def _readable_records(raws: Iterator[RawRecord]) -> Iterator[RawRecord]:
         yield from raws
     except InputError:
         return
+
+
+class Skipped(Counter[str]):
+    """The numbers of things that are no documents, by what they are."""
+
+    def add(self, what: str, number: int = 1) -> None:
+        """Count things; beyond a number of different ones, they are counted together."""
+        name = " ".join(what.split())[:60]
+        self[name if name in self or len(self) < _MAX_KINDS else _OTHERS] += number
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {number:,}" for name, number in sorted(self.items()))
+
+
+class RepeatedIds:
+    """Gives ids that occur again a number, in one pass: the second ``a`` becomes ``a~2``, the third ``a~3``.
+
+    One mail in five lists has one Message-ID, and a page that was fetched twice has one address. Whether they are
+    duplicates is for their texts to say.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._times: dict[str, int] = {}
+
+    def numbered(self, batch: Batch) -> Batch:
+        """Return a batch with distinct ids."""
+        if batch.ids is None or not pa.types.is_large_string(batch.ids.type):
+            return batch
+        before = self.count
+        ids = [self._distinct(key) for key in batch.ids.to_pylist()]
+        return batch if self.count == before else replace(batch, ids=pa.array(ids, pa.large_string()))
+
+    def _distinct(self, key: str) -> str:
+        times = self._times.get(key, 0) + 1
+        self._times[key] = times
+        if times == 1:
+            return key
+        self.count += 1
+        while (name := f"{key}~{times}") in self._times:
+            times += 1
+        self._times[key] = times
+        self._times[name] = 1
+        return name

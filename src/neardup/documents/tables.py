@@ -218,14 +218,30 @@ TEXT_NAMES = (
     *("abstract", "sentence"),
 )
 _MAX_LISTED = 30
+#: The usual names of times, in order of preference, for columns and fields of JSON: publication first. Of names that
+#: occur together, the one with a zone or a time of day comes first (``date_gmt`` before ``date`` in WordPress).
 TIME_NAMES = (
-    *("timestamp", "time", "date", "datetime", "published", "published_at", "publish_date", "publish_time"),
-    *("date_publish", "date_published", "publication_date", "pubdate", "pub_date", "created", "created_at"),
-    *("createdat", "creationdate", "creation_date", "created_utc", "date_created", "date_gmt", "@timestamp"),
-    *("seendate", "seen_date", "crawled", "crawled_at", "crawl_date", "crawl_time", "crawl_timestamp"),
+    *("timestamp", "datetime", "date_gmt", "datetimepub", "time", "date", "published", "published_at", "publishedat"),
+    *("publish_date", "publishdate", "publish_time", "published_date", "publisheddate", "published_time"),
+    *("date_publish", "date_published", "datepublished", "publication_date", "publicationdate", "pubdate", "pub_date"),
+    *(
+        "pubtime",
+        "issued",
+        "versioncreated",
+        "firstcreated",
+        "created",
+        "created_at",
+        "createdat",
+        "created_time",
+        "creationdate",
+    ),
+    *("creation_date", "created_utc", "createdutc", "date_created", "datecreated", "posted", "posted_at", "postedat"),
+    *("@timestamp", "seendate", "seen_date"),
+    *("crawled", "crawled_at", "crawl_date", "crawl_time", "crawl_timestamp", "crawltimemsec", "timestampusec"),
     *("date_crawled", "warc_date", "warc-date", "fetch_time", "fetched", "fetched_at", "date_download"),
     *("scraped", "scraped_at", "retrieved", "retrieved_at", "ingested_at", "added", "added_at", "date_added"),
-    *("updated", "updated_at", "update_date", "modified", "modified_at", "date_modified", "last_modified"),
+    *("updated", "updated_at", "updatedat", "update_date", "modified", "modified_at", "date_modified", "datemodified"),
+    *("modified_gmt", "last_modified", "lastmodified"),
 )
 #: As the order column: the column of times, detected by its name.
 DETECTED_TIME_COLUMN = "<the column of times>"
@@ -283,7 +299,9 @@ def choose_columns(
     for name in names:
         require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
     if key is None:
-        key = _usual(sources, ID_NAMES, is_id_type, names)
+        # A format may say which of its columns holds the ids.
+        declared = [source.id_column for source in sources if hasattr(source, "id_column")]
+        key = _usual(sources, (*dict.fromkeys(declared), *ID_NAMES), is_id_type, names)
         key = None if key is not None and any(source.has_fractions(key, names[0]) for source in sources) else key
     elif key:
         require_column(sources, key, option("--id-column"), is_id_type, "ids must be text or numbers")

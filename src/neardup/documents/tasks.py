@@ -12,6 +12,7 @@ from neardup.documents.corpus import reopen_source, split_chunks
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
 from neardup.documents.records import Batch, ReadOptions, RecordFault, Source, merged_batches
+from neardup.documents.rejected import Skipped
 from neardup.documents.streams import BLOCK, Span
 from neardup.documents.textfiles import TextFiles
 
@@ -63,10 +64,13 @@ class TaskReader:
         The number of line feeds, for files of lines.
     faults : list of RecordFault
         The broken records, with rows and lines of the task.
+    skipped : Skipped
+        The numbers of things that are no documents.
     """
 
     def __init__(self, task: Task, options: ReadOptions, spool: str) -> None:
         self.rows, self.lines, self.faults = 0, 0, list[RecordFault]()
+        self.skipped = Skipped()
         self._task, self._options, self._spool = task, options, spool
 
     def batches(self) -> Iterator[Batch]:
@@ -81,6 +85,7 @@ class TaskReader:
             yield batch
         if isinstance(source, LineSource):
             self.lines = source.line_feeds
+        self.skipped.update(getattr(source, "skipped", {}))
 
 
 def shift_fault(fault: RecordFault, rows: int, lines: int) -> RecordFault:

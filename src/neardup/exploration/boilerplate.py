@@ -83,7 +83,7 @@ def shared_runs(
     shift = np.uint64(64 - _table_bits(text_bytes, memory))
     table = _count_runs(corpus, recipe, counting, shift, threads, report)
     finder = _PlaceFinder(recipe, table, shift, distinct, min(least, _LARGEST_COUNT), most_places)
-    for part in map_in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
+    for part in map_in_order(finder, _numbered(pieces(corpus, "boilerplate", report, content=recipe.content)), threads):
         finder.keep(part)
     return _count_exactly(finder.parts, run, max(least, finder.cut if finder.raised else 0), counting)
 
@@ -100,7 +100,9 @@ def _count_runs(
     """Return for each slot the number of texts with the runs whose hashes begin with its number."""
     table = np.zeros(1 << (64 - int(shift)), np.uint8)
     first = 0
-    for block in map_in_order(Extractor(recipe), pieces(corpus, "boilerplate", report), threads):
+    for block in map_in_order(
+        Extractor(recipe), pieces(corpus, "boilerplate", report, content=recipe.content), threads
+    ):
         count = len(block.sizes)
         starts = (np.cumsum(block.sizes) - block.sizes).astype(np.uint64)
         addresses = np.uint64(block.features.ctypes.data) + np.uint64(8) * starts

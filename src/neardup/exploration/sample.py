@@ -18,7 +18,7 @@ from neardup.features.reading import DocumentColumns, Progress, pieces
 from neardup.kernels import Integers, Words
 from neardup.runtime import map_in_order
 from neardup.text.bulk import text_buffers
-from neardup.text.html import content_method, extract_contents
+from neardup.text.contents import extract_contents
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -97,7 +97,9 @@ def draw_sample(
         if len(batch.rows):
             rows.append(batch.rows)
 
-    measured = map_in_order(partial(_measure_texts, content), pieces(corpus, "sample", report, add_batch), threads)
+    measured = map_in_order(
+        partial(_measure_texts, content), pieces(corpus, "sample", report, add_batch, content=content), threads
+    )
     for texts, text_sizes, text_marks in measured:
         head = rows.popleft()
         smallest.add(head[: len(texts)], texts)
@@ -130,7 +132,7 @@ def draw_sample(
 def _measure_texts(content: str, texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Integers, Words]:
     """Return texts or their contents, with their sizes in bytes and their digests."""
     if content:
-        texts = extract_contents(texts, content_method(content))
+        texts, _ = extract_contents(texts, content)
     data, offsets = text_buffers(texts)
     return texts, np.diff(offsets), text_digests(data, offsets)
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import Integers
+from neardup.kernels.unicode_tables import normalize_unicode
 from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
@@ -187,7 +188,7 @@ def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
 
 @cache
 def _strip_accents(word: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
+    return "".join(one for one in normalize_unicode("NFD", word) if unicodedata.category(one) != "Mn")
 
 
 def _split_pieces(

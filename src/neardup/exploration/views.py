@@ -238,7 +238,9 @@ def count_frequencies(
     number_keys(sample_features, *table)
     documents = heaviest = 0
     for part in map_in_order(
-        partial(_count_features, Extractor(plain, None, form)), pieces(corpus, "count", report), threads
+        partial(_count_features, Extractor(plain, None, form)),
+        pieces(corpus, "count", report, content=recipe.content),
+        threads,
     ):
         count_numbered(part[0], table, df)
         documents += part[1]

@@ -46,7 +46,6 @@ from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
 from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, text_buffers
-from neardup.text.html import content_method, extract_contents
 from neardup.text.normalize import has_kernel
 from neardup.text.sentences import segment_texts
 
@@ -142,7 +141,13 @@ class Extractor:
         digests: bool = False,
     ) -> None:
         self._digests = digests
-        self._content = content_method(recipe.content) if recipe.content else None
+        self.content = recipe.content
+        if self.content:
+            # Runs without pages need none of this.
+            from neardup.text.contents import extract_contents, require_content
+
+            require_content(self.content)
+            self._extract_contents = extract_contents
         self._normalize, self._spec = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
@@ -152,15 +157,16 @@ class Extractor:
         self._plan = _kernel_plan(recipe, form, lookup)
         self._ignored = _ignored_grams(recipe)
         self._ascii_arguments: tuple[Any, Any] | None = None
-        needs_more = self._content or self._spec.unit or self._signer or self._plan.lookup or self._ignored is not None
+        needs_more = self.content or self._spec.unit or self._signer or self._plan.lookup or self._ignored is not None
         if self._plan.is_plain and self._spec.kind != "checksum" and has_kernel(self._normalize) and not needs_more:
             shape = self._plan.by_character, self._plan.shape[1], self._plan.form == MULTISET
             self._ascii_arguments = (self._normalize == "words", ascii_table(self._normalize)), shape
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _new_array) -> Block:
         """Return the features of texts (no nulls), in uint64 arrays from ``allocate``."""
-        if self._content is not None:
-            texts = extract_contents(texts, self._content)
+        failed: dict[int, str] = {}
+        if self.content:
+            texts, failed = self._extract_contents(texts, self.content)
         data, offsets = text_buffers(texts)
         count = len(texts)
         block = Block(
@@ -170,6 +176,7 @@ class Extractor:
             text_digests(data, offsets) if self._digests else np.empty((count, 2), np.uint64),
             offsets[1:] - offsets[:-1],
             _NO_WEIGHTS,
+            failed,
         )
         if not self._digests:
             hash_texts(data, offsets, block.text_digests)

@@ -19,7 +19,6 @@ from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import check_budget, default_threads, map_in_order
 from neardup.text.bulk import text_buffers
-from neardup.text.html import content_of
 
 #: Bytes of text per piece: small enough for the processor's cache, large enough to keep a thread busy.
 _PIECE = 1 << 20
@@ -38,8 +37,12 @@ def pieces(
     on_batch: Callable[[Batch], None] | None = None,
     *,
     again: bool = False,
+    content: str = "",
 ) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus, ``again`` if it was read before; ``on_batch`` gets each batch before its texts."""
+    """Yield the texts of a corpus, ``again`` if it was read before; ``on_batch`` gets each batch before its texts.
+
+    Pages whose ``content`` is to be extracted come in smaller pieces.
+    """
     consumed = 0
     for batch in corpus.rescan() if again else corpus.scan():
         if on_batch is not None:
@@ -47,16 +50,21 @@ def pieces(
         consumed += batch.bytes_read
         if progress is not None:
             progress(stage, consumed, corpus.total_bytes)
-        yield from text_pieces(batch)
+        yield from text_pieces(batch, content)
 
 
-def text_pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a batch in pieces of about 1 MB."""
+def text_pieces(batch: Batch, content: str = "") -> Iterator[pa.LargeStringArray]:
+    """Yield the texts of a batch in pieces of about 1 MB, and of at most some pages if there is a ``content``."""
     texts, begin = batch.texts, 0
+    most = len(texts)
+    if content:
+        from neardup.text.contents import BATCH_PAGES
+
+        most = BATCH_PAGES
     _, ends = text_buffers(texts)
     while begin < len(texts):
         end = int(np.searchsorted(ends, ends[begin] + _PIECE))
-        end = min(max(end, begin + 1), len(texts))
+        end = min(max(end, begin + 1), len(texts), begin + most)
         yield texts.slice(begin, end - begin)
         begin = end
 
@@ -103,7 +111,9 @@ def gather_statistics(
 
     The corpus is read once. A memory budget (bytes) that is too small for the table of frequencies is refused.
     """
-    return gather_text_statistics(pieces(corpus, "count", progress), recipe, threads=threads, memory=memory)
+    return gather_text_statistics(
+        pieces(corpus, "count", progress, content=recipe.content), recipe, threads=threads, memory=memory
+    )
 
 
 def gather_text_statistics(
@@ -179,4 +189,8 @@ def compared_texts(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequen
     """Return what a recipe compares: the texts themselves, or their contents."""
     if not recipe.content:
         return texts
-    return list(map_in_order(lambda text: content_of(text, recipe.content), texts, threads))
+    from neardup.text.contents import BATCH_PAGES, contents_of
+
+    batches = [texts[begin : begin + BATCH_PAGES] for begin in range(0, len(texts), BATCH_PAGES)]
+    parts = map_in_order(partial(contents_of, name=recipe.content), batches, threads)
+    return [content for part in parts for content in part]

@@ -365,7 +365,7 @@ class RecomputedFeatures:
 
     def _pieces(self, chosen: Bools) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
-        for texts in pieces(self._corpus, "read again", self._progress, again=True):
+        for texts in pieces(self._corpus, "read again", self._progress, again=True, content=self._extractor.content):
             rows = np.flatnonzero(chosen[first : first + len(texts)])
             if len(rows) == len(texts):
                 yield first + rows, texts

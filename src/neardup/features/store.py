@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,9 @@ from neardup.runtime import Memory, check_budget
 _SLAB = 1 << 23
 #: Once this share of a corpus is read, its total needs are extrapolated: a budget below `_SAFETY` of them is refused.
 _RELIABLE_SHARE, _SAFETY = 1 / 16, 0.75
+
+
+_NOTHING_FAILED: Mapping[int, str] = {}
 
 
 class Block(NamedTuple):
@@ -41,6 +44,8 @@ class Block(NamedTuple):
         The length of each text (or content) in bytes of UTF-8.
     weights : int64[k]
         The weight of each feature, at least 1; empty for sets.
+    failed : dict of int to str
+        Why the extraction of a page failed, by the place of its document in the block.
     """
 
     features: Words
@@ -49,6 +54,7 @@ class Block(NamedTuple):
     text_digests: Words
     text_bytes: Integers
     weights: Integers
+    failed: Mapping[int, str] = _NOTHING_FAILED
 
 
 def row_heads(sizes: Integers) -> Integers:
@@ -138,6 +144,8 @@ class FeatureStore:
         self.memory, self._needs = memory or Memory(), needs or MemoryNeeds()
         self.expected_documents, self.id_bytes, self.reader_bytes = 0.0, 0, 0
         self._feature_count, self._text_bytes_total = 0, 0
+        #: Why the extraction of a page failed, by document.
+        self.failed: dict[int, str] = {}
         self._blocks: list[_StoredBlock] = []
         self._sizes, self._digests = GrowingArray(np.int64), GrowingArray(np.uint64, 2)
         self._text_digests, self._text_bytes = GrowingArray(np.uint64, 2), GrowingArray(np.int64)
@@ -182,6 +190,8 @@ class FeatureStore:
         self._record(block)
 
     def _record(self, block: Block) -> None:
+        first = len(self._text_bytes)
+        self.failed.update((first + place, reason) for place, reason in block.failed.items())
         self._text_digests.extend(block.text_digests)
         self._text_bytes.extend(block.text_bytes)
         self._text_bytes_total += int(block.text_bytes.sum())
@@ -195,7 +205,8 @@ class FeatureStore:
         expected = needed * self._growth
         if _RELIABLE_SHARE * self._growth <= 1:
             needed = max(needed, _SAFETY * expected)
-        check_budget(self.memory.budget, needed, needs.purpose, final_need=expected)
+        reserved = self.memory.reserved
+        check_budget(self.memory.budget, needed + reserved, needs.purpose, final_need=expected + reserved)
 
     @property
     def _growth(self) -> float:
@@ -204,7 +215,8 @@ class FeatureStore:
 
     def check_document_count(self, documents: int) -> None:
         """Raise an error if the budget is too small for this many documents."""
-        check_budget(self.memory.budget, self._needs.document * documents, self._needs.purpose)
+        needed = self._needs.document * documents + self.memory.reserved
+        check_budget(self.memory.budget, needed, self._needs.purpose)
 
     @property
     def sizes(self) -> Integers:

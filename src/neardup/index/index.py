@@ -17,7 +17,7 @@ from neardup.errors import OutputError, RecipeError, StoreError, check_count, op
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
-from neardup.files import placed_output
+from neardup.files import cause_of, placed_output
 from neardup.index.known import DocumentKeys, find_known
 from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
 from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
@@ -196,7 +196,8 @@ class DiskIndex:
             if without_known and batch.ids is not None:
                 keys.add(batch.ids, batch.rows, batch.texts)
 
-        places = self.candidates(pieces(corpus, "look up", progress, add_keys), threads)
+        texts = pieces(corpus, "look up", progress, add_keys, content=self.recipe.content)
+        places = self.candidates(texts, threads)
         known = self._known_places(keys, strict=strict_ids) if without_known else places[:0]
         if all_documents:
             places = np.concatenate([first + documents for first, documents in self._present()])
@@ -245,10 +246,13 @@ class DiskIndex:
     def query(self, text: str, k: int | None = None) -> list[Similar]:
         """Return the documents that a text matches, or its k nearest, the most similar first; ties in index order.
 
-        The text is an HTML page if the recipe has ``content``. Errors are those of ``nd.query``.
+        A text without features matches nothing. It is an HTML page if the recipe has ``content``. Other errors are
+        those of ``nd.query``.
         """
         _check_k(k)
         features = self._features(text) if self._match_rule.distance < 0 else np.empty(0, np.uint64)
+        if not len(features) and self._is_without_features(text):
+            return []
         if not len(features) or (self.recipe.second_step if k is None else not 0 < k <= len(self)):
             return list(self.answer(text, k))
         if k is not None:
@@ -264,6 +268,14 @@ class DiskIndex:
             if documents:
                 found += self._similar(segment, documents, features)
         return sorted(found, key=lambda match: -match.similarity)
+
+    def _is_without_features(self, text: str) -> bool:
+        """Return whether a text is a valid string that has no features."""
+        try:
+            texts = pa.array([text], pa.large_string())
+        except (UnicodeEncodeError, pa.ArrowException):
+            return False
+        return not texts.null_count and not int(self._extractor(texts).sizes[0])
 
     def _features(self, text: str) -> Words:
         """Return the features of a text; empty if it is not a valid string."""
@@ -450,7 +462,7 @@ def build(
             known_count = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
             writer.commit()
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
     found = DiskIndex(path)
     found.known_count = known_count
     return found

@@ -20,7 +20,7 @@ from neardup.errors import InputError, OutputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
 from neardup.features.store import row_heads
-from neardup.files import placed_output
+from neardup.files import cause_of, placed_output
 from neardup.index.known import DocumentKeys, find_known, repeats_in
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
@@ -109,7 +109,7 @@ class IndexWriter:
                 if names is None:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
-                for texts in text_pieces(batch):
+                for texts in text_pieces(batch, self.recipe.content):
                     text_rows, text_ids = rows[begin : begin + len(texts)], names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:
@@ -266,6 +266,6 @@ def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
         try:
             yield writer
         except OSError as error:
-            raise OutputError(f"{folder} cannot be written ({error.strerror}); free some space") from None
+            raise OutputError(f"{folder} cannot be written ({cause_of(error)}); free some space") from None
         finally:
             writer.sweep()

@@ -247,19 +247,21 @@ def _write_skip_grams(tokens, count, k, step, grams, at):
 @inner_kernel
 def _write_spots(tokens, count, distance, chain, stops, antecedents, grams, at):
     """Write, for each antecedent, a gram of it and the following chain of tokens that are not stop words."""
+    others = np.empty(count, np.uint64)
+    total = 0
     for i in range(count):
-        if not contains_key(antecedents, tokens[i]):
-            continue
-        value = tokens[i]
-        found = 0
-        j = i + 1
-        while j < count and found < distance * chain:
-            if not (contains_key(stops, tokens[j]) or contains_key(antecedents, tokens[j])):
-                found += 1
-                if found % distance == 0:
-                    value = value * _MULTIPLIER + tokens[j]
-            j += 1
-        if found == distance * chain:
+        if not (contains_key(stops, tokens[i]) or contains_key(antecedents, tokens[i])):
+            others[total] = tokens[i]
+            total += 1
+    # Each antecedent looks its chain up, instead of searching the text for it: that would take quadratic time.
+    before = 0
+    for i in range(count):
+        if before < total and tokens[i] == others[before]:
+            before += 1
+        elif before + distance * chain <= total and contains_key(antecedents, tokens[i]):
+            value = tokens[i]
+            for j in range(before + distance - 1, before + distance * chain, distance):
+                value = value * _MULTIPLIER + others[j]
             grams[at] = mix(value)
             at += 1
     return at

@@ -12,7 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -264,8 +264,69 @@ def fold(text: str) -> str:
 def compose(text: str) -> str:
     """Return the compatibility composition (NFKC) of a text, without points."""
     parts = _newer_pattern().split(_points_pattern().sub("", text))
-    parts[::2] = [_points_pattern().sub("", unicodedata.normalize("NFKC", part)) for part in parts[::2]]
+    parts[::2] = [_points_pattern().sub("", normalize_unicode("NFKC", part)) for part in parts[::2]]
     return "".join(parts)
+
+
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+
+def normalize_unicode(form: Form, text: str) -> str:
+    """Return ``unicodedata.normalize(form, text)`` in linear time.
+
+    Python sorts a run of combining marks by insertion, in quadratic time, while no other thread can run. So long runs
+    are sorted before.
+    """
+    if len(text) > _LONG_RUN and not text.isascii():
+        text = _long_runs_pattern().sub(lambda run: _sort_marks(form, run[0]), text)
+    return unicodedata.normalize(form, text)
+
+
+#: Runs of up to this many marks may be sorted by insertion.
+_LONG_RUN = 32
+
+
+def _sort_marks(form: Form, run: str) -> str:
+    """Decompose the characters of a run and put its marks into canonical order [UAX #15, section 1.3]."""
+    table = _mark_decompositions("NFKD" if "K" in form else "NFD")
+    if any(character in run for character in map(chr, table)):
+        pieces = (run[begin : begin + _PIECE] for begin in range(0, len(run), _PIECE))
+        run = "".join([piece.translate(table) for piece in pieces])
+    codes = np.frombuffer(run.encode("utf-32-le"), np.uint32)
+    orders = _combining_classes()[codes]
+    starters = orders == 0
+    keys = np.cumsum(starters) << 8 | orders if starters.any() else orders
+    return codes[np.argsort(keys, kind="stable")].tobytes().decode("utf-32-le")
+
+
+_PIECE = 1 << 16
+
+
+@functools.cache
+def _combining_classes() -> Bytes:
+    classes = np.zeros(N_CHARACTERS, dtype=np.uint8)
+    for c in irregular_code_points():
+        classes[c] = unicodedata.combining(chr(c))
+    return classes
+
+
+@functools.cache
+def _marks() -> list[int]:
+    """Return the code points whose decomposition begins with a mark that reorders."""
+    return [c for c in irregular_code_points() if unicodedata.combining(unicodedata.normalize("NFKD", chr(c))[0])]
+
+
+@functools.cache
+def _mark_decompositions(form: Form) -> dict[int, str]:
+    decomposed = {c: unicodedata.normalize(form, chr(c)) for c in _marks()}
+    return {c: text for c, text in decomposed.items() if text != chr(c)}
+
+
+@functools.cache
+def _long_runs_pattern() -> re.Pattern[str]:
+    flags = np.zeros(N_CHARACTERS, dtype=np.bool_)
+    flags[_marks()] = True
+    return re.compile(f"[{character_class(flags)}]{{{_LONG_RUN + 1},}}")
 
 
 def strip_ignorables(text: str) -> str:
@@ -275,8 +336,8 @@ def strip_ignorables(text: str) -> str:
 
 def _fold_known(text: str) -> str:
     while True:
-        folded = unicodedata.normalize("NFKC", strip_ignorables(text))
-        folded = unicodedata.normalize("NFKC", folded.casefold())
+        folded = normalize_unicode("NFKC", strip_ignorables(text))
+        folded = normalize_unicode("NFKC", folded.casefold())
         if folded == text:
             return folded
         text = folded

@@ -199,8 +199,9 @@ def _error(status: int, sentence: str) -> JSONResponse:
 
 
 def _user() -> str:
-    """Return the user's name on this system; empty if it has none."""
+    """Return the user's name on this system; empty if it has none, or only that of its administrator."""
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (OSError, KeyError, ImportError):
         return ""
+    return "" if name in ("root", "admin", "Administrator") else name

@@ -5,12 +5,24 @@
   const [index, trouble, text, words] = ["index", "trouble", "asked", "words"].map(find);
   const tokenForm = find("token-form");
   const REFRESH_MS = 15000;
+  const name = find("by");
+  name.value = localStorage.getItem("neardup-name") ?? "";
+  name.addEventListener("change", () => localStorage.setItem("neardup-name", name.value.trim()));
   let token = sessionStorage.getItem("neardup-token") ?? "";
 
   function showError(message) {
     trouble.textContent = message;
     trouble.hidden = !message;
   }
+
+  // Without a token there is nothing to ask for, nor to go to.
+  function showParts(shown) {
+    if (!tokenForm) return;
+    tokenForm.hidden = shown;
+    find("open").hidden = !shown;
+    for (const contents of document.querySelectorAll("nav, .contents")) contents.hidden = !shown;
+  }
+  showParts(!tokenForm);
 
   async function send(path, body) {
     const headers = { "Content-Type": "application/json", ...(token ? { Authorization: "Bearer " + token } : {}) };
@@ -21,6 +33,9 @@
       throw new Error("The service does not answer; is it still running?");
     }
     const content = await reply.json();
+    if (reply.status === 401 && tokenForm) {
+      showParts(false);
+    }
     if (!reply.ok) throw new Error(content.detail);
     return content;
   }
@@ -56,6 +71,8 @@
       const chosen = index.value;
       index.replaceChildren(...content.indexes.map((name) => new Option(name, name, false, name === chosen)));
     }
+    // Only now is it known that the token is right.
+    showParts(true);
     minutes = content.minutes;
     // Empty axes would be confusing.
     find("nothing").hidden = minutes.length > 0;
@@ -100,10 +117,14 @@
     }
     const id = event.target.dataset?.release;
     if (id === undefined) return;
+    if (!name.value.trim()) {
+      name.focus();
+      showError("Give your name first: a release is recorded with it.");
+      return;
+    }
     if (!confirm("Release " + id + "?\n\nFrom then on it is an original, and its copies are stopped. This cannot be undone.")) return;
-    const path = "/v1/indexes/" + index.value + "/documents/" + encodeURIComponent(id).replaceAll(".", "%2E") + "/release";
     attempt(async () => {
-      await send(path, { by: "page" });
+      await send("/page/release", { index: index.value, id, by: name.value.trim() });
       const item = event.target.closest("li");
       const next = item.nextElementSibling ?? item.previousElementSibling;
       item.remove();

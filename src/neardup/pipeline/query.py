@@ -29,7 +29,7 @@ from neardup.runtime import Clock, Stage
 from neardup.search.matches import Similar
 from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
 from neardup.search.second_step import check_classifier, judge_by_classifier, judge_by_measure
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 from neardup.times import TIME_FORMS, microseconds_of
 
 
@@ -54,7 +54,7 @@ def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
 
 
 def read_vectors(
-    corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Progress, clock: Clock
+    corpus: Corpus, recipe: Recipe, threads: int, memory: int | str | None, report: Progress, clock: Clock
 ) -> tuple[CorpusFeatures, Vectors]:
     """Read a corpus; return the documents and their feature vectors."""
     if recipe.measure == "semantic":
@@ -232,7 +232,7 @@ def query_corpus(
     time: Any = None,
     name: str = "the text",
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Answer:
@@ -307,7 +307,7 @@ def _check_before_reading(
         if value is not None and not compares[field]:
             raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
     if time is not None and microseconds_of(time) is None:
-        raise RecipeError(f"time {quoted(time)} is not a time between the years 1 and 9999; give {TIME_FORMS}")
+        raise RecipeError(f"time {quoted(time)} is not a time; give {TIME_FORMS}")
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
             f"second_step {str(step)!r} needs an encoder, an object with encode(texts): pass one in Python, "

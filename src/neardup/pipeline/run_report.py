@@ -33,7 +33,7 @@ from neardup.pages.report import (
 from neardup.pages.sweep import shared_in_words, similarity_name
 from neardup.pages.verdicts import COPY, EQUAL_FEATURES, NEAR, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
-from neardup.recipe.recipe import CHAIN_VERSION
+from neardup.recipe.recipe import CHAIN_VERSION, CONTENT_LIBRARIES
 from neardup.search.findings import Findings
 from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
@@ -84,7 +84,10 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         stages=list(summary["stages"]),
         facts=_facts(summary),
         versions=_versions(found),
-        notes=[] if found.matches.complete else [_pair_limit_note()],
+        notes=[
+            *([] if found.matches.complete else [_pair_limit_note()]),
+            *([f"Skipped, because they are no documents: {found.corpus.skipped}."] if found.corpus.skipped else []),
+        ],
     )
     sources = ReportSources(
         documents=documents.documents,
@@ -99,7 +102,7 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         limits,
         recipe=recipe,
         criterion=found.criterion,
-        has_sweep=found.matches.complete and has_threshold(recipe),
+        has_sweep=found.matches.complete and has_threshold(recipe) and found.groups is None,
         known=known_pairs(found),
     )
 
@@ -193,7 +196,10 @@ class _RunDocuments:
         return {row: document_lead(self._reader.document(row)) for row in rows.tolist()}
 
     def evidence(self, row: int) -> str:
-        edge = self._edges[row]
+        edge, verdicts = self._edges[row], self._found.groups
+        if verdicts is not None:
+            # The group decides, whether or not the document itself matches.
+            return verdicts.describe(int(verdicts.rule.groups[row]))
         if edge == EQUAL:
             return "the same features"
         if row in self._classifier_evidence:
@@ -242,8 +248,8 @@ def _pair_limit_note() -> str:
 
 def _versions(found: Findings) -> dict[str, str]:
     versions = {"steps from text to features": f"version {CHAIN_VERSION}", "Unicode": unicodedata.unidata_version}
-    if found.recipe.content == "html":
-        versions["trafilatura"] = metadata.version("trafilatura")
+    if library := CONTENT_LIBRARIES.get(found.recipe.content):
+        versions[library] = metadata.version(library)
     return versions
 
 
@@ -258,6 +264,16 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         reference = summary["reference"]
         facts["reference"] = (
             f"{reference['documents']:,} documents, all kept; {reference['dropped']:,} others dropped for them"
+        )
+    if "drop_by" in summary:
+        groups = summary["drop_by"]
+        named = "; ".join(
+            f"{one['group']} for {one['of']} ({one['matched']:,} of {one['documents']:,} match)"
+            for one in groups["largest_dropped"]
+        )
+        facts["groups"] = (
+            f"{groups['dropped']:,} of {groups['groups']:,} values of {groups['column']} dropped whole: at least "
+            f"{groups['share']:.4g} of their documents match one other group" + (f". {named}" if named else "")
         )
     if summary["undecidable"]:
         facts["little text"] = f"{summary['undecidable']:,} with too little text to compare; kept"
@@ -291,6 +307,7 @@ def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
         [name, f"{int((reasons == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
     ]
     rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
+    rows += [[f"skipped: {name}", f"{number:,}"] for name, number in sorted(summary.get("skipped", {}).items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["columns", column_words(summary["columns"])]]

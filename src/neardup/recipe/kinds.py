@@ -112,7 +112,7 @@ NORMALIZER_NAMES = {
     "words": "NFKC, case folded, Unicode words without the vowel marks of Arabic, Hebrew and Syriac; ideographs and "
     "scripts without spaces one token a character",
     "whitespace": "split on white space; case and punctuation kept",
-    "compact": "white space, punctuation and vowel marks removed, case kept",
+    "compact": "the characters of words, folded in the same way, without spaces",
     "strip": "split on single spaces; white space and ASCII punctuation stripped from the ends of the text; case kept",
     "raw": "the text as it is, for checksums",
 }

@@ -9,7 +9,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, TypedDict
 
-from neardup.errors import InputError, RecipeError, option, suggestion
+from neardup.errors import InputError, RecipeError, option, quoted, suggestion
 from neardup.files import read_file
 from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
@@ -102,9 +102,8 @@ def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     """
     for name in choices:
         if name not in OPTIONS:
-            raise RecipeError(
-                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(OPTIONS)}"
-            )
+            hint = suggestion(name, [*OPTIONS, *_OTHER_OPTIONS]) or f"; a recipe's fields are {', '.join(OPTIONS)}"
+            raise RecipeError(f"{quoted(name)} is no field of a recipe and no option{hint}")
     resolved = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
     if resolved.search != "lsh":
         refuse_fields(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
@@ -135,6 +134,15 @@ def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], reason: str)
             raise RecipeError(f"{choice} {reason}")
 
 
+#: Options of the functions that take fields of a recipe as well, for the suggestion after a slip of the keyboard.
+_OTHER_OPTIONS = (
+    *("recipe", "classifier", "force_domain", "against", "text_column", "id_column", "time_column", "title_column"),
+    *("threads", "memory", "pairs_per_document", "margin", "within", "prefer", "drop_by", "drop_share", "encoder"),
+    *("progress", "strict", "quarantine", "ids", "allow_torn", "window", "window_by", "sample", "labels", "first"),
+    *("path", "keep_texts", "candidate_rule", "label_column", "positive", "ignore_unknown", "columns", "ngrams"),
+)
+
+
 class Choices(TypedDict, total=False):
     """Fields of ``Recipe`` that override those of a recipe."""
 
@@ -156,3 +164,17 @@ class Choices(TypedDict, total=False):
     seed: int
     second_step: str
     keep: str
+
+
+#: What a flow takes for its recipe without another choice: 4-grams, at the threshold whose F1 is the highest against
+#: the labels of docs/flow.md (0.87).
+FLOW_RECIPE, FLOW_THRESHOLD = "ddd", 0.8
+
+
+def apply_flow_choices(recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of a flow: without a recipe and features of its own, that of `FLOW_RECIPE` at its threshold."""
+    if recipe is not None:
+        return apply_choices(recipe, choices)
+    if "features" in choices or "signature" in choices:
+        return apply_choices("default", choices)
+    return apply_choices(FLOW_RECIPE, {"threshold": FLOW_THRESHOLD} | dict(choices))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, quoted
 from neardup.features.store import Block, row_heads
 from neardup.kernels import Floats, Integers, Words
 from neardup.kernels.bounds import OVERLAP
@@ -30,7 +30,7 @@ from neardup.search.window_index import (
 
 Keys = Callable[[Words, Integers], Words]
 
-_BITS = 64
+FINGERPRINT_BITS = 64
 _NO_SERIALS = np.empty(0, np.int64)
 
 
@@ -70,22 +70,24 @@ def block_keys(features: Words, sizes: Integers, distance: int) -> Words:
     values = np.zeros(len(sizes), np.uint64)
     values[sizes > 0] = features
     blocks = distance + 1
-    ends = np.arange(blocks + 1) * _BITS // blocks
+    ends = np.arange(blocks + 1) * FINGERPRINT_BITS // blocks
     keys = np.empty((len(values), blocks), np.uint64)
     for b in range(blocks):
         width = int(ends[b + 1] - ends[b])
         mask = np.uint64((1 << width) - 1)
         keys[:, b] = (values >> np.uint64(ends[b])) & mask
         # Places go above the bits; a block of all 64 bits is the only one.
-        keys[:, b] += np.uint64(b) << np.uint64(min(width, _BITS - 7)) if blocks > 1 else np.uint64(0)
+        keys[:, b] += np.uint64(b) << np.uint64(min(width, FINGERPRINT_BITS - 7)) if blocks > 1 else np.uint64(0)
     return keys
 
 
 _SECOND = 1_000_000
 _HOUR = 3600 * _SECOND
 _UNITS = {"s": _SECOND, "m": 60 * _SECOND, "h": _HOUR, "d": 24 * _HOUR, "w": 7 * 24 * _HOUR}
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
-_DOCUMENTS = re.compile(r"(\d[\d_,]*) ?documents?")
+_LENGTH = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,20}))? ?([smhdw])")
+_DOCUMENTS = re.compile(r"([0-9][0-9_,]{0,30}) ?documents?")
+#: The longest windows: 36,000 years, and a trillion documents.
+_MAX_LENGTH, _MAX_DOCUMENTS = 1 << 60, 10**12
 _LENGTH_FORMS = "give a time as 24h, 90m or 7d, a number of documents as '8000 documents', or endless"
 #: The number of segments of a window: in a window of a day, a segment is an hour.
 _SEGMENTS = 24
@@ -93,6 +95,25 @@ _MIN_DOCUMENTS = 64
 _ENDLESS_SEGMENT = 1 << 14
 #: Timestamps further ahead of the wall clock than this are rejected as wrong.
 _MAX_AHEAD = _HOUR
+
+
+def _parse_time(window: object) -> int:
+    """Return a length of time in microseconds."""
+    if isinstance(window, timedelta):
+        length = window // timedelta(microseconds=1)
+    elif isinstance(window, str) and (found := _LENGTH.fullmatch(window.strip())):
+        decimals = found[2] or ""
+        length, rest = divmod(int(found[1] + decimals) * _UNITS[found[3]], 10 ** len(decimals))
+        if rest:
+            raise RecipeError(f"window {quoted(window)} is not a whole number of microseconds; {_LENGTH_FORMS}")
+    else:
+        raise RecipeError(f"window {quoted(window)} is not a length; {_LENGTH_FORMS}")
+    if not 0 < length < _MAX_LENGTH:
+        raise RecipeError(
+            f"window {quoted(window)} is not above 0 and below {_MAX_LENGTH // _UNITS['d'] // 365:,} years; "
+            f"{_LENGTH_FORMS}"
+        )
+    return length
 
 
 class WindowLength(NamedTuple):
@@ -103,31 +124,29 @@ class WindowLength(NamedTuple):
 
     @classmethod
     def parse(cls, window: object, by: str = "time") -> Self:
-        """Parse a length; raise ``RecipeError`` if it is not above 0, or not in whole hours for ``by`` hour."""
+        """Parse a length, in whole microseconds; ``str`` of the result gives the same length.
+
+        Raises ``RecipeError`` if it is not above 0 or too large, or not in whole hours for ``by`` hour.
+        """
         if by not in ("time", "hour"):
             raise RecipeError(f"window_by {by!r} is not known; choose time or hour")
         if window is None or window == "endless":
             return cls("endless", None)
         if isinstance(window, bool):
-            raise RecipeError(f"window {window!r} is no length; {_LENGTH_FORMS}")
+            raise RecipeError(f"window {window!r} is not a length; {_LENGTH_FORMS}")
         if isinstance(window, str) and (found := _DOCUMENTS.fullmatch(window.strip())):
             window = int(re.sub("[_,]", "", found[1]))
         if isinstance(window, int):
-            if window < 1:
-                raise RecipeError(f"window {window} is below 1 document; {_LENGTH_FORMS}")
+            if not 1 <= window <= _MAX_DOCUMENTS:
+                raise RecipeError(
+                    f"window {quoted(window)} is not between 1 and {_MAX_DOCUMENTS:,} documents; {_LENGTH_FORMS}"
+                )
             return cls("documents", window)
-        if isinstance(window, timedelta):
-            length = window // timedelta(microseconds=1)
-        elif isinstance(window, str) and (found := _LENGTH.fullmatch(window.strip())):
-            length = round(float(found[1]) * _UNITS[found[2]])
-        else:
-            raise RecipeError(f"window {window!r} is no length; {_LENGTH_FORMS}")
-        if not 0 < length < 1 << 60:
-            raise RecipeError(f"window {window!r} is no length above 0 and below 36,000 years; {_LENGTH_FORMS}")
+        length = _parse_time(window)
         if by == "time":
             return cls("time", length)
         if length % _HOUR:
-            raise RecipeError(f"window {window!r} is no whole number of hours, which window_by 'hour' counts")
+            raise RecipeError(f"window {quoted(window)} is not a whole number of hours, as window_by 'hour' counts")
         return cls("hour", length // _HOUR)
 
     def __str__(self) -> str:
@@ -136,8 +155,10 @@ class WindowLength(NamedTuple):
         if self.unit == "documents":
             return f"{self.value} documents"
         length = self.value * (_HOUR if self.unit == "hour" else 1)
-        unit = next((u for u in "hms" if length % _UNITS[u] == 0), "s")
-        return f"{length / _UNITS[unit]:g}{unit}"
+        unit = next((u for u in "hms" if length % _UNITS[u] == 0), "")
+        if unit:
+            return f"{length // _UNITS[unit]}{unit}"
+        return f"{length // _SECOND}.{length % _SECOND:06d}".rstrip("0") + "s"
 
     @property
     def segment_length(self) -> int:
@@ -304,7 +325,8 @@ def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
     if end - begin == len(block.sizes):
         return block
     features = block.features[heads[begin] : heads[end]]
-    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights])
+    failed = {at - begin: reason for at, reason in block.failed.items() if begin <= at < end}
+    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights, failed])
 
 
 class BestMatches(NamedTuple):

@@ -21,20 +21,21 @@ from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
-from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
+from neardup.errors import ClosedStore, InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.pipeline.pipeline import run
 from neardup.service import bodies
 from neardup.service.guard import Guard, Limits, Tokens
-from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
+from neardup.service.indexes import Indexes, IndexOptions, NamedIndex, most_indexes
 from neardup.service.metrics import Metrics
-from neardup.service.page import POLICY, PageAnswers, calls_page, frame
+from neardup.service.page import POLICY, PageAnswers, PageRelease, calls_page, frame
 from neardup.service.refusals import Problem, request_error_message, unknown_parameter_message
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, is_loopback, listening_sockets
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
@@ -53,7 +54,7 @@ _STATUS_DESCRIPTIONS = {
     403: "The token may only read",
     404: "There is no such index or document",
     408: "The body did not arrive in time",
-    409: "It exists already, with other content",
+    409: "It exists already, with other content; or there are as many indexes as there may be",
     413: "The body, the batch or the answer is too large",
     415: "The body is not JSON in UTF-8",
     422: "A value is refused",
@@ -87,7 +88,8 @@ def _json_response(content: Any, status: int = 200) -> Response:
 
 def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
     fields = verdict.as_dict()
-    del fields["id"]
+    # The status says whether it was known.
+    del fields["id"], fields["known"]
     if not evidence:
         for name in ("counts", "score", "evidence", "measures"):
             del fields[name]
@@ -95,7 +97,8 @@ def _verdict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
 
 
 def _document(name: str, body: bodies.DocumentText) -> Document:
-    return Document(name, body.text, body.timestamp, title=body.title)
+    # 0 as well, because a program that has no date sends it.
+    return Document(name, body.text, body.timestamp or None, title=body.title)
 
 
 async def _check_may_write(request: Request) -> None:
@@ -117,6 +120,21 @@ async def _check_query(request: Request) -> None:
 
 _NeedsWrite = Depends(_check_may_write)
 _Evidence = Annotated[bool, Query(description="Whether verdicts include the numbers that decided.")]
+
+
+class _AnyConvertor(Convertor[str]):
+    """The rest of a path with slashes and line breaks, which a ``path`` of Starlette may not have."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _AnyConvertor())
 
 
 class Calls:
@@ -183,17 +201,38 @@ class Calls:
         way_out = f"read the store itself, or start the service with {option('--max-answer', 'max_answer')}"
         return self._whole_answer(answer | {"text": named.text_of(id)}, way_out)
 
-    async def replace(self, name: str, id: str, body: bodies.DocumentText, evidence: _Evidence = False) -> Response:
-        """Replace the document with this id; the old one is forgotten, unless its text is the same."""
+    async def replace(
+        self,
+        name: str,
+        id: str,
+        body: bodies.DocumentText,
+        versions: Annotated[
+            Literal["replace", "keep", "refuse"],
+            Query(
+                description="If the id belongs to another text: replace forgets the old document; keep judges the new "
+                "one as a version, with ~2, ~3... at the end of its id; refuse answers 409."
+            ),
+        ] = "replace",
+        evidence: _Evidence = False,
+    ) -> Response:
+        """Enter a document under this id, in place of one with another text unless ``versions`` says otherwise."""
         named, document = self._indexes.get(name), _document(id, body)
 
-        def replace_document() -> JudgedResult:
+        def put_document() -> JudgedResult:
             (result,) = enter_documents(named, [document])
-            return JudgedResult(named.index.replace(document), 201) if result.status == 409 else result
+            if result.status != 409 or versions == "refuse":
+                return result
+            if versions == "replace":
+                return JudgedResult(named.index.replace(document), 201)
+            verdict = named.index.add(document)
+            return JudgedResult(verdict, 200 if verdict.known else 201)
 
-        result: JudgedResult = await self._writer.run(replace_document)
+        result: JudgedResult = await self._writer.run(put_document)
         self._metrics.count_verdicts(name, [result.verdict] if result.status == 201 else [])
-        return _json_response(_item(result, evidence=evidence), result.status)
+        item = _item(result, evidence=evidence)
+        if result.status == 409:
+            raise Problem(item.pop("status"), item.pop("detail"), **item)
+        return _json_response(item, result.status)
 
     async def forget(self, name: str, id: str) -> Response:
         """Remove a document, its text and its verdict. Its id is free again."""
@@ -330,7 +369,12 @@ class Calls:
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return all indexes."""
-        return [named.as_dict() for named in self._indexes]
+        found = []
+        for named in self._indexes:
+            # Another request may delete it at the same time.
+            with suppress(ClosedStore):
+                found.append(named.as_dict())
+        return found
 
     def index(self, name: str) -> Response:
         """Return the options and the counts of an index."""
@@ -390,7 +434,7 @@ def _create_app(
     metrics = Metrics(indexes, lambda: guard.waiting_count)
     calls = Calls(indexes, writer, checker, metrics, limits)
     _add_calls(api, calls)
-    _add_pages(api, PageAnswers(indexes, metrics), partial(frame, bool(tokens)))
+    _add_pages(api, PageAnswers(indexes, metrics), calls, partial(frame, bool(tokens)))
     for kind in (Problem, NeardupError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
     guard = Guard(_FastPath(api, calls), tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
@@ -422,7 +466,7 @@ def _bare_api() -> FastAPI:
 
 
 def _add_calls(api: FastAPI, calls: Calls) -> None:
-    index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
+    index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:any}"
 
     def add(
         method: str, path: str, call: Any, model: Any, *statuses: int, creates: bool = False, **options: Any
@@ -447,7 +491,7 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
     # The longer path first, because an id may contain slashes.
     add("POST", f"{document}/release", calls.release, bodies.ItemAnswer, 403, 404, 409, 422, **writes)
     add("GET", document, calls.document, bodies.DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 422, creates=True, **writes)
+    add("PUT", document, calls.replace, bodies.ItemAnswer, 403, 404, 409, 422, creates=True, **writes)
     add("DELETE", document, calls.forget, None, 403, 404, 422, **deletes)
     add("GET", f"{index}/stopped", calls.stopped, bodies.StoppedAnswer, 404, 422)
     add("POST", f"{index}/query", calls.query, bodies.QueryAnswer, 404, 422)
@@ -462,12 +506,18 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
     add("GET", "/healthz", calls.healthy, None)
 
 
-def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> None:
+def _add_pages(api: FastAPI, page: PageAnswers, calls: Calls, frame: Callable[[], str]) -> None:
     pages: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
     for path, render in pages.items():
         api.add_api_route(path, _page_endpoint(render), include_in_schema=False, methods=["GET"])
     for answer in (page.similar, page.stopped, page.found, page.flow):
         api.add_api_route(f"/page/{answer.__name__}", answer, include_in_schema=False, methods=["POST"])
+
+    async def release(body: PageRelease) -> Response:
+        return await calls.release(body.index, body.id, bodies.ReleaseBody(by=body.by))
+
+    # Browsers remove "." and ".." from every path, so the page sends ids in the body.
+    api.add_api_route("/page/release", release, include_in_schema=False, methods=["POST"], dependencies=[_NeedsWrite])
 
 
 def _page_endpoint(render: Callable[[], str]) -> Any:
@@ -481,6 +531,8 @@ def _page_endpoint(render: Callable[[], str]) -> Any:
 def _problem_of(request: Request, error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, ClosedStore):
+        return Problem(404, "This index was deleted before the request was answered; PUT /v1/indexes/{name} makes one")
     if isinstance(error, NeardupError):
         return Problem(
             503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
@@ -553,7 +605,7 @@ class _TimedApp:
             await self._app(scope, receive, record_status)
         finally:
             route = scope.get("route")
-            path = getattr(route, "path", "other").replace(":path", "")
+            path = getattr(route, "path", "other").replace(":any", "")
             # A caller may invent methods, which must not add metrics.
             call = f"{scope['method']} {path}" if route is not None else "other"
             self._metrics.count_request(call, status, time.perf_counter() - begin)
@@ -601,7 +653,8 @@ class Service:
             sockets = listening_sockets(host, port)
             for one in sockets:
                 stack.callback(one.close)
-            self.indexes = Indexes(store, options, classifiers=classifiers)
+            limits = replace(limits, max_indexes=min(limits.max_indexes, most_indexes()))
+            self.indexes = Indexes(store, options, classifiers=classifiers, max_indexes=limits.max_indexes)
             stack.callback(self.indexes.close)
             writer, checker = Worker(enter_documents), Worker(check_documents)
             stack.callback(writer.close)

@@ -118,7 +118,7 @@ class IndexBody(_Body):
         Name | None,
         Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers."),
     ] = None
-    window: Annotated[Name, Field(description="24h, 7d, '8000 documents', or endless.")] = "24h"
+    window: Annotated[Name, Field(description="24h, 7d, '8000 documents', or endless.")] = "endless"
     window_by: Literal["time", "hour"] = "time"
     against: Literal["originals", "everything"] = "originals"
 
@@ -141,6 +141,9 @@ class VerdictAnswer(BaseModel):
     flag: Annotated[str, Field(description="Empty, or late, ahead, future or undecidable.")]
     counts: Annotated[
         list[int] | None, Field(description="With evidence: the counts o, a and b that give the similarity.")
+    ] = None
+    version_of: Annotated[
+        str | None, Field(description="The id that it was given, if that id belongs to another text.")
     ] = None
     score: Annotated[float | None, Field(description="With evidence: the score of a classifier.")] = None
     evidence: Annotated[str, Field(description="With evidence: the measures that decided, in words.")] = ""
@@ -246,6 +249,10 @@ class IndexAnswer(BaseModel):
     documents: int
     originals: int
     duplicates: int
+    late: int
+    ahead: int
+    future: int
+    undecidable: int
     held: int
 
 

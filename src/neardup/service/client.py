@@ -28,7 +28,7 @@ _MAX_ATTEMPTS = 6
 class Client:
     """A client of ``neardup serve`` with the methods of ``Index``.
 
-    Unlike an ``Index``, it returns the stored verdict if a document with the same id and text is added again, so a
+    If a document with the same id and text is added again, it returns the stored verdict, whose ``known`` is true, so a
     failed request may simply be repeated. It repeats requests that a busy service refuses, after the time that the
     service names.
 
@@ -56,6 +56,8 @@ class Client:
             verdict = client.add(nd.Document("a", "Oil prices rose in early trading on Monday."))
             if verdict.is_duplicate:
                 print("we have this already:", verdict.of)
+            elif not verdict.known:
+                print("save it")
     """
 
     def __init__(
@@ -119,7 +121,10 @@ class Client:
         for item in items:
             if item["status"] >= 400:
                 raise InputError(f"{item['id']!r}: {item['detail']}")
-        return [_verdict(item["id"], item["verdict"]) for item in items]
+        # Of documents that are only checked, none is known: each is judged as the next one.
+        return [
+            _verdict(item["id"], item["verdict"], known=mode == "enter" and item["status"] == 200) for item in items
+        ]
 
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
         """Return the documents in the window that a text matches, the most similar first; nothing is entered.
@@ -242,7 +247,7 @@ def _body(document: Document) -> dict[str, Any]:
     return {"text": document.text, "timestamp": moment, "title": document.title}
 
 
-def _verdict(name: str, fields: dict[str, Any]) -> Verdict:
+def _verdict(name: str, fields: dict[str, Any], *, known: bool = False) -> Verdict:
     counts, measures = fields["counts"], fields["measures"]
     return Verdict(
         name,
@@ -254,4 +259,6 @@ def _verdict(name: str, fields: dict[str, Any]) -> Verdict:
         None if counts is None else (counts[0], counts[1], counts[2]),
         fields["score"],
         tuple(Contribution(row["measure"], row["value"], row["contribution"]) for row in measures),
+        fields.get("version_of"),
+        known,
     )

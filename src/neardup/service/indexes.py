@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -16,7 +18,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
 from neardup.service.refusals import Problem
-from neardup.stream.document import Verdict
+from neardup.stream.document import FLAGS, Verdict
 from neardup.stream.index import Index, read_stored_recipe, resolve_recipe
 from neardup.stream.store import StoreReader
 from neardup.stream.window_step import Record
@@ -25,6 +27,8 @@ MAIN = "main"
 _NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 #: The state under which a store records the name of its classifier.
 _CLASSIFIER_STATE = "classifier"
+#: Descriptors of the process for each index: an open store takes 6, and the rest is for connections and readers.
+_DESCRIPTORS_PER_INDEX = 10
 _NAME_RULE = "take up to 63 of the characters a-z, 0-9, - and _, the first a letter or digit"
 
 
@@ -35,7 +39,7 @@ class IndexOptions:
     recipe: str | Recipe | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the recipe
     classifier: str | Classifier | None = None  #: or the name of a file in the folder of classifiers
-    window: str = "24h"
+    window: str = "endless"
     window_by: str = "time"
     against: str = "originals"
     sample: Statistics | None = None
@@ -53,6 +57,12 @@ class IndexOptions:
             keep_texts=path is not None,
             sample=self.sample,
         )
+
+
+def most_indexes() -> int:
+    """Return the most indexes that the limit of the process on open files leaves room for."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit // _DESCRIPTORS_PER_INDEX, 1)
 
 
 class NamedIndex:
@@ -103,6 +113,7 @@ class NamedIndex:
             "documents": counts.documents,
             "originals": counts.originals,
             "duplicates": counts.duplicates,
+            **{flag: getattr(counts, flag) for flag in FLAGS},
             "held": counts.window_documents,
         }
 
@@ -124,12 +135,14 @@ class Indexes:
     """All indexes of a service; ``main`` always exists.
 
     ``store`` and ``options`` are those of ``main``; the other stores are in a folder of the same name with the ending
-    ``.indexes``. ``classifiers`` is a folder of classifiers for further indexes. Raises ``NeardupError`` if a store
-    cannot be used, or has other options.
+    ``.indexes``. ``classifiers`` is a folder of classifiers for further indexes; no more are made than
+    ``max_indexes``, with ``main``. Raises ``NeardupError`` if a store cannot be used, or has other options.
     """
 
-    def __init__(self, store: str, options: IndexOptions, *, classifiers: str | None = None) -> None:
-        self._store, self._classifiers = Path(store), classifiers
+    def __init__(
+        self, store: str, options: IndexOptions, *, classifiers: str | None = None, max_indexes: int = sys.maxsize
+    ) -> None:
+        self._store, self._classifiers, self._max_indexes = Path(store), classifiers, max_indexes
         self._folder = self._store.with_name(f"{self._store.name}.indexes")
         self._lock = threading.Lock()
         self._address = ""
@@ -191,8 +204,8 @@ class Indexes:
     def get_or_make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
         """Return the index of a name, and whether it was made now because none had this name.
 
-        Raises ``Problem`` if the name is invalid or the index exists with other options, and ``NeardupError`` if an
-        option is invalid.
+        Raises ``Problem`` if the name is invalid, the index exists with other options, or there are too many, and
+        ``NeardupError`` if an option is invalid.
         """
         if not _NAME_PATTERN.fullmatch(name):
             raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_NAME_RULE}")
@@ -213,10 +226,24 @@ class Indexes:
             if name in self._open:
                 self._check_options(self._open[name], options)
                 return self._open[name], False
+            if len(self._open) >= self._max_indexes:
+                raise Problem(
+                    409,
+                    f"The service has {len(self._open):,} indexes and may have {self._max_indexes:,}; delete one, or "
+                    f"start it with a larger {option('--max-indexes')} and a larger limit on open files",
+                )
             self._folder.mkdir(exist_ok=True)
-            named = NamedIndex(name, options.make_index(self._folder / f"{name}.db"))
-            if isinstance(classifier, str):
-                named.store.set_state(_CLASSIFIER_STATE, classifier)
+            path = self._folder / f"{name}.db"
+            is_new = not path.exists()
+            try:
+                named = NamedIndex(name, options.make_index(path))
+                if isinstance(classifier, str):
+                    named.store.set_state(_CLASSIFIER_STATE, classifier)
+            except BaseException:
+                # Nobody knows of it, and the next start would open it.
+                if is_new:
+                    _remove(path)
+                raise
             self._record_address(named)
             self._open[name] = named
             return named, True

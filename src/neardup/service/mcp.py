@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import Field
+
+from neardup.errors import InputError, NeardupError, UnknownDocument, quoted
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.service.client import Client
 from neardup.service.indexes import NamedIndex
@@ -18,8 +23,12 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = (
     "neardup remembers texts and tells you whether a new one repeats one of them, exactly or nearly. Call check before "
-    "you write a memory or a document; call enter when you have written it."
+    "you write a memory or a document; call enter when you have written it. Save a text if its kind is original and it "
+    "is not known."
 )
+_Title = Annotated[str, Field(description="The title of the text; only classifiers compare titles.")]
+_KnownId = Annotated[str, Field(description="Instead of a text: the id of a text that is known.")]
+_K = Annotated[int | None, Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity.")]
 
 
 class Tools:
@@ -28,45 +37,105 @@ class Tools:
     def __init__(self, index: NamedIndex | Client) -> None:
         self._index, self._lock = index, threading.Lock()
 
-    def check(self, text: str, title: str = "") -> dict[str, Any]:
-        """Say whether a text repeats one that is known: exact, near or original. Nothing is remembered."""
+    def check(
+        self,
+        text: Annotated[str, Field(description="The text that may repeat a known one.")] = "",
+        id: _KnownId = "",
+        title: _Title = "",
+    ) -> dict[str, Any]:
+        """Say whether a text repeats one that is known: exact, near or original. Nothing is remembered.
+
+        With an id, return the verdict that the known text with this id got.
+        """
+        if _is_id(text, id):
+            return {"id": id, **self._answer(self._verdict_of(id)), "known": True}
         document = Document("text", text, title=title)
         index = self._index
         (verdict,) = index.check([document]) if isinstance(index, Client) else index.index.check([document])
         return self._answer(verdict)
 
-    def enter(self, text: str, id: str = "", title: str = "") -> dict[str, Any]:
+    def enter(
+        self,
+        text: Annotated[str, Field(description="The text to remember.")],
+        id: Annotated[
+            str, Field(description="Its id, which belongs to this text alone. Default: one derived from the text.")
+        ] = "",
+        title: _Title = "",
+    ) -> dict[str, Any]:
         """Remember a text, and say whether it repeats one that was known before.
 
-        Without an id, the text gets one that is derived from it. Each id belongs to one text.
+        known is true if this id with this text was entered before: then nothing new was remembered.
         """
         document = Document(id or f"text-{text_digest(text).hex()}", text, title=title)
         if isinstance(self._index, Client):
-            return {"id": document.id, **self._answer(self._index.add(document))}
-        with self._lock:
-            (result,) = enter_documents(self._index, [document])
-        if result.status == 409:
-            return {"id": document.id, "error": "This id belongs to another text; take another id."}
-        return {"id": document.id, **self._answer(result.verdict)}
+            verdict = self._index.add(document)
+        else:
+            with self._lock:
+                (result,) = enter_documents(self._index, [document])
+            if result.status == 409:
+                raise InputError(f"This id belongs to another text: {quoted(document.id)}; take another id")
+            verdict = result.verdict._replace(known=result.status == 200)
+        return {"id": document.id, **self._answer(verdict), "known": verdict.known}
 
-    def query(self, text: str, k: int | None = None) -> list[dict[str, Any]]:
+    def query(
+        self,
+        text: Annotated[str, Field(description="The text whose near-duplicates are searched.")] = "",
+        id: _KnownId = "",
+        k: _K = None,
+    ) -> list[dict[str, Any]]:
         """Return the known texts that a text repeats, the most similar first; with k, the k nearest ones."""
         index = self._index
-        rows = index.query(text, k) if isinstance(index, Client) else index.index.query(text, k)
-        return [{"id": row.id, "similarity": row.similarity, "text": index.text_of(row.id)} for row in rows]
+        asked = self._text(text, id)
+        # One more, because a known text is the nearest to itself.
+        count = k + 1 if k and id else k
+        rows = index.query(asked, count) if isinstance(index, Client) else index.index.query(asked, count)
+        others = [row for row in rows if row.id != id or not id][:k]
+        return [{"id": row.id, "similarity": row.similarity, "text": index.text_of(row.id)} for row in others]
 
-    def explain(self, left: str, right: str) -> dict[str, Any]:
+    def explain(
+        self,
+        left: Annotated[str, Field(description="One text.")] = "",
+        right: Annotated[str, Field(description="The other text.")] = "",
+        left_id: Annotated[str, Field(description="Instead of left: the id of a known text.")] = "",
+        right_id: Annotated[str, Field(description="Instead of right: the id of a known text.")] = "",
+    ) -> dict[str, Any]:
         """Say why two texts are near-duplicates or not: what they share, and what would change the verdict."""
+        texts = self._text(left, left_id), self._text(right, right_id)
         if isinstance(self._index, Client):
-            return self._index.explain(left, right)
+            return self._index.explain(*texts)
         index = self._index.index
-        return explain_texts(left, right, index.recipe, index.sample, classifier=index.classifier).as_dict()
+        return explain_texts(*texts, index.recipe, index.sample, classifier=index.classifier).as_dict()
+
+    def _text(self, text: str, id: str) -> str:
+        """Return a text that is given itself or by the id of a known one."""
+        if not _is_id(text, id):
+            return text
+        self._verdict_of(id)
+        found = self._index.text_of(id)
+        if found is None:
+            raise InputError(f"the text of {quoted(id)} is no longer kept; give the text")
+        return found
+
+    def _verdict_of(self, id: str) -> Verdict:
+        index = self._index
+        verdict = index.verdict_of(id) if isinstance(index, Client) else index.index.verdict_of(id)
+        if verdict is None:
+            raise UnknownDocument(f"no text has the id {quoted(id)}; enter gives each text one")
+        return verdict
 
     def _answer(self, verdict: Verdict) -> dict[str, Any]:
         answer: dict[str, Any] = {"kind": verdict.kind, "of": verdict.of, "similarity": verdict.similarity}
+        if verdict.flag:
+            answer["flag"] = verdict.flag
         if verdict.of is not None:
             answer["text_of_original"] = self._index.text_of(verdict.of)
         return answer
+
+
+def _is_id(text: str, id: str) -> bool:
+    if bool(text) == bool(id):
+        raise InputError("give a text or the id of a known text, one of the two")
+    return bool(id)
 
 
 def mcp_server(tools: Tools) -> MCPServer[Any]:
@@ -75,5 +144,19 @@ def mcp_server(tools: Tools) -> MCPServer[Any]:
 
     server: MCPServer[Any] = MCPServer("neardup", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
     for name in ("check", "enter", "query", "explain"):
-        server.tool(name=name)(getattr(tools, name))
+        server.tool(name=name)(_with_sentences(getattr(tools, name)))
     return server
+
+
+def _with_sentences(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tool whose refusals reach the agent: the SDK hides the messages of other errors."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(call)
+    def tool(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except NeardupError as error:
+            raise ToolError(str(error)) from None
+
+    return tool

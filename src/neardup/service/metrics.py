@@ -53,6 +53,9 @@ class Metrics:
         verdicts = Counter(
             "neardup_verdicts", "Documents entered, by verdict.", ["index", "kind"], registry=self._registry
         )
+        flags = Counter(
+            "neardup_flags", "Documents entered with a flag, such as late.", ["index", "flag"], registry=self._registry
+        )
         requests = Histogram(
             "neardup_request_seconds",
             "Time from the head of a request to the end of its answer.",
@@ -61,16 +64,23 @@ class Metrics:
             registry=self._registry,
         )
         # Finding a labelled metric is slow, and each is needed thousands of times a second.
-        self._verdicts, self._requests = cache(verdicts.labels), cache(requests.labels)
+        self._verdicts, self._flags, self._requests = (
+            cache(verdicts.labels),
+            cache(flags.labels),
+            cache(requests.labels),
+        )
         self._registry.register(_Gauges(indexes, waiting_count))
         self._lock = threading.Lock()
         self._minutes: deque[Minute] = deque(maxlen=_KEPT_MINUTES)
 
     def count_verdicts(self, index: str, verdicts: Iterable[Verdict]) -> None:
         """Count the verdicts on documents that were entered."""
-        kinds = Counts(verdict.kind for verdict in verdicts)
+        entered = list(verdicts)
+        kinds = Counts(verdict.kind for verdict in entered)
         for kind, count in kinds.items():
             self._verdicts(index, kind).inc(count)
+        for flag, count in Counts(verdict.flag for verdict in entered if verdict.flag).items():
+            self._flags(index, flag).inc(count)
         with self._lock:
             minute = self._current_minute()
             minute.originals += kinds["original"]

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from neardup.pages.diff import ShownDocument
 from neardup.pages.diff_view import beginning, changed, describe_change, side_by_side
 from neardup.pages.html import Chart, Html, closing, facts, join_html, opening, render, section, tiles
 from neardup.pages.page import page
+from neardup.service.bodies import MAX_ID_LENGTH
 from neardup.service.indexes import MAIN, Indexes, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.stream.document import Document, Verdict
@@ -44,6 +45,14 @@ class PageQuestion(BaseModel):
 
     index: str = MAIN
     asked: str = ""
+
+
+class PageRelease(BaseModel):
+    """A release by a person at the page."""
+
+    id: str
+    by: Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+    index: str = MAIN
 
 
 def calls_page(openapi: Mapping[str, Any]) -> str:
@@ -186,7 +195,8 @@ class PageAnswers:
         if len(rows) > limit:
             message = f"The newest {limit:,} are listed; the search below finds others."
         has_more = len(rows) > limit and str(pages + 1) in _PAGE_COUNTS
-        return _json_part(self._list(named, [row.verdict for row in islice(rows, limit)], message, has_more=has_more))
+        verdicts = [row.verdict for row in islice(rows, limit)]
+        return _json_part(self._list(named, verdicts, message, has_more=has_more))
 
     def found(self, question: PageQuestion) -> Response:
         """Return the documents that have the id, or contain all words, of the text."""
@@ -215,8 +225,11 @@ class PageAnswers:
                 (f"{summary['documents']:,}", "documents arrived", f"window {summary['window']}"),
                 (f"{summary['duplicates']:,}", "stopped", f"{share:.1%}"),
                 (f"{summary['held']:,}", "in the window", "new ones are compared with these"),
+                (f"{summary['late']:,}", "late", "older than the window: compared by their exact text only"),
             ]
         )
+        if flags := {name: f"{summary[name]:,}: {text}" for name, text in _FLAG_MESSAGES.items() if summary[name]}:
+            head = join_html([head, facts(flags)])
         recipe = f"{summary['recipe']}: {summary['in_words']}, against {summary['against']}"
         return _json_part(
             head,
@@ -239,7 +252,7 @@ class PageAnswers:
 
     def _list(self, named: NamedIndex, verdicts: list[Verdict], message: str, *, has_more: bool = False) -> Html:
         items = []
-        for verdict in verdicts:
+        for verdict in sorted(verdicts, key=lambda verdict: -verdict.time):
             document = _shown(named, verdict.id)
             original = None if verdict.of is None else _shown(named, verdict.of)
             items.append(
@@ -261,6 +274,13 @@ class PageAnswers:
         )
 
 
+#: What the flags of verdicts mean.
+_FLAG_MESSAGES = {
+    "late": "older than the window, so compared by their exact text only",
+    "ahead": "further ahead than the window is long",
+    "future": "later than the clock of this machine",
+    "undecidable": "too little text to compare",
+}
 _KIND_MESSAGES = {
     "original": "New: it repeats no document of the window.",
     "near": "A near-duplicate.",

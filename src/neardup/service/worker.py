@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from neardup.errors import StoreError
+from neardup.errors import ClosedStore, StoreError
 from neardup.service.indexes import NamedIndex
 from neardup.service.refusals import Problem
 from neardup.stream.document import Document, Verdict
@@ -100,7 +100,9 @@ class Worker:
                 self.failure = ""
             except Exception as error:
                 results = error
-                self.failure = str(error) if isinstance(error, StoreError) else self.failure
+                # An index that was deleted says nothing about the disk.
+                if isinstance(error, StoreError) and not isinstance(error, ClosedStore):
+                    self.failure = str(error)
             for at, task in enumerate(batch):
                 # The caller may have disconnected.
                 if not task.future.done():

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -521,6 +522,7 @@ def _merge_reports(
         by_task[report["task"]].append(report)
     rows, lines = ([[0] * len(side.sources) for side in sides] for _ in range(2))
     broken = [[list[RecordFault]() for _ in side.sources] for side in sides]
+    skipped = [Counter[str]() for _ in sides]
     first_rows, total = np.zeros(len(tasks), np.int64), 0
     has_integer_ids, order_types = [True] * len(sides), set[pa.DataType]()
     for number, (side, task) in enumerate(tasks):
@@ -533,11 +535,12 @@ def _merge_reports(
         first_rows[number], total = total, total + report["rows"]
         rows[side][source] += report["rows"]
         lines[side][source] += report["lines"]
+        skipped[side].update(report["skipped"])
         has_integer_ids[side] &= report["integer_ids"]
         order_types |= {_decode_type(name) for name in report["order"]}
     kind = pa.string() if by_time or not order_types else _compared_type(order_types, sides[0].order_column or "")
     for side, corpus in enumerate(sides):
-        corpus.record_scan(zip(rows[side], broken[side], strict=True))
+        corpus.record_scan(zip(rows[side], broken[side], strict=True), skipped[side])
     return FileFacts(partial(_raw_rows, first_rows), has_integer_ids, kind)
 
 
@@ -582,7 +585,7 @@ class CorpusReader:
                     if batch.order is not None and batch.order.null_count < len(batch.order):
                         order_types.add(_encode_type(batch.order.type))
                     yield self._documents(batch, side * FIRST_REFERENCE_ROW + (number << _ROW_BITS))
-            report = {"task": number, "rows": reading.rows, "lines": reading.lines}
+            report = {"task": number, "rows": reading.rows, "lines": reading.lines, "skipped": reading.skipped}
             report |= {"integer_ids": bool(has_integer_ids), "order": sorted(order_types)}
             report |= _fault_report(reading.faults, self._records and not side)
             yield self._batch(1, row=pa.array([NO_ROW]), fault=pa.array([json.dumps(report)]))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, quoted
-from neardup.times import TIME_FORMS, microseconds_of
+from neardup.times import TIME_FORMS, microseconds_of, stands_for_no_date, utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Document:
         Its text.
     timestamp : float, date, str or None
         Its time: a datetime, a date, or a number or text that ``neardup.times`` reads, such as Unix seconds and
-        ISO 8601; UTC unless it says otherwise. None means the time of arrival.
+        ISO 8601; UTC unless it says otherwise. None means the time of arrival, and so do texts and datetimes that
+        stand for no date, such as 0001-01-01 and 1970-01-01T00:00:00.
     origin : str
         Its source; kept in the store.
     title : str
@@ -33,8 +34,7 @@ class Document:
     Raises
     ------
     InputError
-        If a field is of another type, a text cannot be stored as UTF-8, or the timestamp is no time between the
-        years 1 and 9999.
+        If a field is of another type, a text cannot be stored as UTF-8, or the timestamp is not a time.
     """
 
     id: str
@@ -82,6 +82,10 @@ class Verdict(NamedTuple):
         The score of the classifier; None without one, and for texts that are equal byte for byte.
     measures : tuple of Contribution
         The measures of the classifier, the largest contribution first; empty without one.
+    version_of : str or None
+        The id that the document was given, if that id belongs to another text; ``id`` then ends in ``~2``, ``~3``…
+    known : bool
+        Whether the flow had this id with this text already, so that this is the verdict of then.
     """
 
     id: str
@@ -93,6 +97,8 @@ class Verdict(NamedTuple):
     counts: tuple[int, int, int] | None
     score: float | None = None
     measures: tuple[Contribution, ...] = ()
+    version_of: str | None = None
+    known: bool = False
 
     @property
     def is_duplicate(self) -> bool:
@@ -117,6 +123,7 @@ class Verdict(NamedTuple):
         return fields | {"counts": counts, "evidence": self.evidence, "measures": measures}
 
 
+_EPOCH = utc(0)
 #: The flags of verdicts, and the names of all counts.
 FLAGS = ("late", "ahead", "future", "undecidable")
 COUNTS = ("arrived", "originals", "duplicates", *FLAGS)
@@ -133,12 +140,16 @@ def count(counts: dict[str, int], verdicts: Iterable[Verdict], by: int = 1) -> N
 
 def _checked_time(timestamp: object) -> int | None:
     found = microseconds_of(timestamp)
-    if found is None and timestamp is not None:
-        raise InputError(
-            f"timestamp {quoted(timestamp)} is not a time between the years 1 and 9999; give a datetime, "
-            f"{TIME_FORMS}, or None for the time of its arrival"
-        )
-    return found
+    if found is not None or timestamp is None:
+        return found
+    if timestamp in (0, _EPOCH) and not isinstance(timestamp, bool):
+        return 0  # a clock of the caller
+    if stands_for_no_date(timestamp):
+        return None
+    raise InputError(
+        f"timestamp {quoted(timestamp)} is not a time; give a datetime, {TIME_FORMS}, or None for the time of its "
+        "arrival"
+    )
 
 
 def _check_text(name: str, value: object) -> None:

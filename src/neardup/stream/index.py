@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
+import re
 import threading
 import time
 import warnings
@@ -16,33 +18,56 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.vector import NO_TIME
 from neardup.documents.streams import read_ahead
-from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
+from neardup.errors import (
+    ForeignDocuments,
+    InputError,
+    RecipeError,
+    StoreError,
+    UnknownDocument,
+    option,
+    quoted,
+)
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
+from neardup.kernels import Integers
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import apply_choices
+from neardup.recipe.named import apply_flow_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.matcher import Matcher, RestoredDocument, WindowFindings
-from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
+from neardup.stream.store import (
+    JudgedDocument,
+    Store,
+    StoredDocument,
+    StoreIdentity,
+    StoreReader,
+    damage_error,
+    text_digest,
+)
 from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 from neardup.stream.window_step import Record
 
+_log = logging.getLogger("neardup.stream")
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
 _LATEST = math.nextafter(253402300800.0, 0)
 #: Documents and characters per batch.
 _BATCH_DOCUMENTS = 1024
 _BATCH_CHARACTERS = 1 << 23
+#: The most ids whose last version is remembered, and the most sources; a full memory is emptied.
+_MAX_NUMBERED = 10_000
+#: Stands for the verdict on a document that is earlier in the same batch.
+_PENDING = Verdict("", "original", None, None, 0.0, "", None)
 
 
 def make_verdicts(
@@ -57,11 +82,9 @@ def make_verdicts(
     matches = findings.matches
     of, similarity, counts, equal = (column.tolist() for column in matches[:4])
     verdicts = []
-    for i, (name, event_time, has_features) in enumerate(
-        zip(names, event_times, findings.has_features.tolist(), strict=True)
-    ):
+    for i, (name, event_time, size) in enumerate(zip(names, event_times, findings.sizes.tolist(), strict=True)):
         time = min(event_time.microseconds / _SECOND, _LATEST)
-        flag, k = event_time.flag if has_features else "undecidable", at.get(i)
+        flag, k = event_time.flag if size else "undecidable", at.get(i)
         if k is None:
             verdicts.append(Verdict(name, "original", None, None, time, flag, None))
             continue
@@ -78,7 +101,7 @@ def resolve_recipe(
     Raises ``NeardupError`` if both are passed, or one does not fit a flow.
     """
     if classifier is None:
-        return apply_choices("default" if recipe is None else recipe, choices), None
+        return apply_flow_choices(recipe, choices), None
     loaded = resolve_classifier(classifier)
     if loaded.vector.needs_encoder:
         raise RecipeError(
@@ -154,6 +177,17 @@ class IndexStatistics(NamedTuple):
 
 
 _AGAINST = ("originals", "everything")
+VERSIONS = ("keep", "replace", "refuse")
+
+
+class Arrival(NamedTuple):
+    """A document on its way into an index."""
+
+    document: Document
+    digest: bytes  #: of its text
+    id: str  #: its id; a version of another document has ``~2``, ``~3`` at its end
+    version_of: str | None = None  #: the id that it was given, if that belongs to another text
+    verdict: Verdict | None = None  #: the verdict, if the index has it already
 
 
 class Index:
@@ -162,7 +196,8 @@ class Index:
     Parameters
     ----------
     recipe : Recipe, str or path, optional
-        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); ``default`` by default.
+        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); by default
+        ``ddd`` at 0.8, or what ``features`` change of ``default``.
     classifier : Classifier or path, optional
         Decides instead of a recipe: a trained classifier, or the path of its file.
     window : str, int, timedelta or None
@@ -173,6 +208,10 @@ class Index:
     against : str
         ``originals``: a document is compared with originals only, so that an endless window keeps what ``dedup``
         keeps; ``everything``: also with duplicates, as in the paper.
+    versions : str
+        What happens to a document whose id belongs to another text: ``keep`` judges it under the id with ``~2``, ``~3``
+        appended, and its verdict names the id as ``version_of``; ``replace`` forgets the earlier document and judges
+        the new one in its place; ``refuse`` raises ``InputError``. The same text again is always known.
     path : path, optional
         A file for a durable store: it holds every verdict, and restores the window at a restart.
     keep_texts : bool
@@ -212,6 +251,7 @@ class Index:
         window: str | int | timedelta | None = "24h",
         window_by: str = "time",
         against: str = "originals",
+        versions: str = "keep",
         path: str | PathLike[str] | None = None,
         keep_texts: bool = False,
         sample: Sequence[str] | Statistics | None = None,
@@ -226,6 +266,8 @@ class Index:
         length = WindowLength.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is unknown; choose originals or everything")
+        if versions not in VERSIONS:
+            raise RecipeError(f"versions {quoted(versions)} is unknown; choose keep, replace or refuse")
         if force_domain and self.classifier is None:
             raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
         if keep_texts and path is None:
@@ -235,7 +277,11 @@ class Index:
         #: ``_write_lock`` guards every change and the store's connection; ``_memory_lock`` guards the state in memory.
         #: Queries take ``_memory_lock`` only, so they do not wait for the disk.
         self._write_lock, self._memory_lock = threading.RLock(), threading.RLock()
-        self._keep_texts = keep_texts
+        self._keep_texts, self._versions = keep_texts, versions
+        self.reports_late = True  #: whether the first late document of each source is logged
+        #: The last number of each repeated id, and the sources of which a late document was reported.
+        self._last_version: dict[str, int] = {}
+        self._late_origins: set[str] = set()
         self._length, self._now, self._against_everything = length, now, against == "everything"
         self._needs_titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
@@ -274,10 +320,13 @@ class Index:
     def add(self, document: Document) -> Verdict:
         """Judge a document and enter it; with a store, the verdict is on disk when this returns.
 
+        The same id with the same text is known: its verdict is that of the first time, with ``known`` set. A document
+        older than the window is compared by its exact text with all documents that have verdicts, and never entered.
+
         Raises
         ------
         InputError
-            If its id has a verdict already.
+            If its id belongs to another text, and ``versions`` is ``refuse``.
         StoreError
             If the verdict cannot be written; then nothing has changed, and the document may be added again.
         """
@@ -291,15 +340,129 @@ class Index:
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
             with self._write_lock:
-                verdicts += self._add(batch)
+                verdicts += self._judge(batch)
         return verdicts
+
+    def _judge(self, documents: Sequence[Document]) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        while len(verdicts) < len(documents):
+            arrivals, replacing = self._identify(documents[len(verdicts) :])
+            new = iter(self._add([arrival for arrival in arrivals if arrival.verdict is None]))
+            judged: dict[str, Verdict] = {}
+            for arrival in arrivals:
+                if arrival.verdict is None:
+                    judged[arrival.id] = next(new)
+                    verdicts.append(judged[arrival.id])
+                else:
+                    if self.store is None and arrival.id not in judged:
+                        self._verdicts.renew(arrival.id)
+                    verdicts.append(judged.get(arrival.id, arrival.verdict)._replace(known=True))
+            if replacing is not None:
+                verdicts.append(self.replace(replacing))
+        if self.reports_late:
+            self._warn_of_late(documents, verdicts)
+        return verdicts
+
+    def _identify(self, documents: Sequence[Document]) -> tuple[list[Arrival], Document | None]:
+        """Find out which documents are known, and which are versions of others.
+
+        Returns the arrivals up to the first document that replaces another, and that document.
+        """
+        names = [document.id for document in documents]
+        known = self._judged.judged_documents(sorted(self._judged.judged_ids(names)))
+        batch = dict[str, Arrival]()
+        arrivals = list[Arrival]()
+        for document in documents:
+            digest = text_digest(document.text)
+            earlier, stored = batch.get(document.id), known.get(document.id)
+            if earlier is not None:
+                arrival = self._again(document, digest, earlier.digest, None, batch)
+            elif stored is not None:
+                arrival = self._again(document, digest, self._digest_of(stored), stored.verdict, batch)
+            else:
+                arrival = Arrival(document, digest, document.id)
+            if arrival is None:
+                return arrivals, document
+            arrivals.append(arrival)
+            batch.setdefault(arrival.id, arrival)
+        return arrivals, None
+
+    @property
+    def _judged(self) -> Store | RecentVerdicts:
+        return self.store or self._verdicts
+
+    def _digest_of(self, stored: JudgedDocument) -> bytes:
+        """Return the digest of the text of a judged document, empty if it is unknown."""
+        if stored.digest:
+            return stored.digest
+        text = self.text_of(stored.verdict.id)
+        return b"" if text is None else text_digest(text)
+
+    def _again(
+        self, document: Document, digest: bytes, earlier: bytes, verdict: Verdict | None, batch: Mapping[str, Arrival]
+    ) -> Arrival | None:
+        """Return the arrival of a document whose id came before with a text of the digest ``earlier``.
+
+        None if it replaces the earlier one. ``verdict``: the stored verdict; None if the id is in the same batch.
+        """
+        name = document.id
+        if digest == earlier:
+            return Arrival(document, digest, name, verdict=verdict or _PENDING)
+        if self._versions == "replace":
+            return None
+        if self._versions == "refuse":
+            raise InputError(
+                f"id {quoted(name)} already has a verdict on another text; give each document its own id, or choose "
+                f"{option('--versions')} keep or replace"
+            )
+        is_version = re.compile(re.escape(name) + "~[0-9]+").fullmatch
+        for other in batch.values():
+            if other.version_of == name and other.digest == digest:
+                return Arrival(document, digest, other.id, verdict=other.verdict or _PENDING)
+        for stored in self._judged.equal_texts(digest):
+            if is_version(stored.verdict.id):
+                return Arrival(document, digest, stored.verdict.id, verdict=stored.verdict)
+        return Arrival(document, digest, self._free_version(name, batch), name)
+
+    def _free_version(self, name: str, batch: Mapping[str, Arrival]) -> str:
+        """Return the id of a new version of a document."""
+        number = self._last_version.get(name, 1) + 1
+        while (found := f"{name}~{number}") in batch or self._judged.judged_ids([found]):
+            number += 1
+        if len(self._last_version) > _MAX_NUMBERED:
+            self._last_version.clear()
+        self._last_version[name] = number
+        return found
+
+    def _warn_of_late(self, documents: Sequence[Document], verdicts: Sequence[Verdict]) -> None:
+        """Warn once for each source of documents that are older than the window."""
+        for document, verdict in zip(documents, verdicts, strict=True):
+            if verdict.flag == "late" and not verdict.known and document.origin not in self._late_origins:
+                if len(self._late_origins) > _MAX_NUMBERED:
+                    self._late_origins.clear()
+                self._late_origins.add(document.origin)
+                source = f" of {quoted(document.origin)}" if document.origin else ""
+                _log.warning(
+                    "document %s%s is older than the window of %s; such documents are compared by their exact text "
+                    "only, and counted as late",
+                    quoted(document.id),
+                    source,
+                    self._length,
+                )
 
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
         """Return the verdict that each document would get if it were added next; nothing is entered."""
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
             with self._memory_lock:
-                verdicts += self._check(batch)
+                found, sizes = self._check(batch)
+            if any(verdict.flag == "late" for verdict in found):
+                # Each as the next one, so they do not know of each other.
+                with self._write_lock:
+                    for i, document in enumerate(batch):
+                        digests = [text_digest(document.text)]
+                        found[i : i + 1] = self._compare_late(found[i : i + 1], digests, sizes[i : i + 1])
+            verdicts += found
         return verdicts
 
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
@@ -387,7 +550,7 @@ class Index:
                 self._remove_from_window(document.id)
                 if self.store is None:
                     self._verdicts.forget(verdict)
-                return self._add([document], removed)[0]
+                return self._add([Arrival(document, text_digest(document.text), document.id)], removed)[0]
             except BaseException:
                 if self.store is not None:
                     self._reset()
@@ -452,7 +615,7 @@ class Index:
             self._matcher.admit(record, event_time, serial)
             if self.store is not None:
                 title = title if self._needs_titles else ""
-                digest = text_digest(text) if self._keep_texts else b""
+                digest = text_digest(text)
                 duplicate = self.store.find(verdict.id, text=False)
                 origin = "" if duplicate is None else duplicate.origin
                 row = StoredDocument(
@@ -479,6 +642,11 @@ class Index:
         """Return the text of a document in the window, or None; only stores and second steps keep texts."""
         with self._write_lock:
             return self._kept_text(name)[0] if name in self._documents.serials else None
+
+    @property
+    def versions(self) -> str:
+        """What happens to a document whose id belongs to another text."""
+        return self._versions
 
     @property
     def length(self) -> WindowLength:
@@ -526,9 +694,11 @@ class Index:
     def __repr__(self) -> str:
         return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._matcher.clock.length}>"
 
-    def _add(self, documents: Sequence[Document], removed: StoredDocument | None = None) -> list[Verdict]:
-        if removed is None:
-            self._check_new_ids([document.id for document in documents])
+    def _add(self, arrivals: Sequence[Arrival], removed: StoredDocument | None = None) -> list[Verdict]:
+        """Judge new documents, and enter them."""
+        if not arrivals:
+            return []
+        documents, names = [arrival.document for arrival in arrivals], [arrival.id for arrival in arrivals]
         with self._memory_lock:
             first, before, interrupted = self._next_serial, self._matcher.snapshot(), None
         try:
@@ -543,21 +713,26 @@ class Index:
                     ]
                 findings = self._matcher.add(texts, records, event_times, first)
                 verdicts = make_verdicts(
-                    [document.id for document in documents],
+                    names,
                     event_times,
                     findings,
                     self._matcher,
-                    lambda number: documents[number - first].id if number >= first else self._documents.name(number),
+                    lambda number: names[number - first] if number >= first else self._documents.name(number),
                 )
+                verdicts = self._compare_late(verdicts, [arrival.digest for arrival in arrivals], findings.sizes)
+                verdicts = [
+                    verdict if arrival.version_of is None else verdict._replace(version_of=arrival.version_of)
+                    for verdict, arrival in zip(verdicts, arrivals, strict=True)
+                ]
                 entered = findings.entered.tolist()
                 state = "" if self.store is None else json.dumps(self._matcher.state())
                 self._next_serial += len(documents)
                 for i, has_entered in enumerate(entered):
                     if has_entered:
-                        self._documents.add(first + i, documents[i].id, records[i] if records else None)
+                        self._documents.add(first + i, names[i], records[i] if records else None)
             if self.store is not None:
                 # Without the lock, so that queries are answered while the disk works.
-                rows = self._stored_rows(first, documents, event_times, entered, verdicts)
+                rows = self._stored_rows(first, arrivals, event_times, entered, verdicts)
                 interrupted = self._record(self.store, rows, state, removed)
         except BaseException:
             with self._memory_lock:
@@ -568,11 +743,36 @@ class Index:
         with self._memory_lock:
             self._expire()
         if self.store is None:
-            self._verdicts.add(verdicts, [event_time.segment for event_time in event_times], event_times[-1].oldest)
+            digests = [arrival.digest for arrival in arrivals]
+            segments = [event_time.segment for event_time in event_times]
+            self._verdicts.add(verdicts, digests, segments, event_times[-1].oldest)
         if interrupted is not None:
             raise interrupted
         self._warn_of_foreign()
         return verdicts
+
+    def _compare_late(self, verdicts: Sequence[Verdict], digests: Sequence[bytes], sizes: Integers) -> list[Verdict]:
+        """Compare documents that are older than the window by their texts with all documents that have verdicts."""
+        found = list[Verdict]()
+        by_digest = dict[bytes, Verdict]()
+        has_late = any(verdict.flag == "late" for verdict in verdicts)
+        for verdict, digest, size in zip(verdicts, digests, sizes.tolist(), strict=True):
+            new = verdict
+            if verdict.flag == "late" and not verdict.is_duplicate:
+                equal = [stored.verdict for stored in self._judged.equal_texts(digest)]
+                equal += [by_digest[digest]] if digest in by_digest else []
+                # An original before a duplicate, which names its own original.
+                first = min(equal, key=lambda one: one.is_duplicate, default=None)
+                if first is not None and not first.is_duplicate:
+                    new = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
+                elif first is not None:
+                    new = first._replace(
+                        id=verdict.id, time=verdict.time, flag=verdict.flag, version_of=None, known=False
+                    )
+            found.append(new)
+            if has_late and (digest not in by_digest or by_digest[digest].is_duplicate > new.is_duplicate):
+                by_digest[digest] = new
+        return found
 
     def _warn_of_foreign(self) -> None:
         """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
@@ -583,7 +783,7 @@ class Index:
             message = f"{complaint}; train one on labels of such documents, or silence this with "
             warnings.warn(message + option("--force-domain", "force_domain=True"), ForeignDocuments, stacklevel=4)
 
-    def _check(self, documents: Sequence[Document]) -> list[Verdict]:
+    def _check(self, documents: Sequence[Document]) -> tuple[list[Verdict], Integers]:
         matcher, clock, before = self._matcher, self._matcher.clock, self._matcher.snapshot()
         event_times, records = list[EventTime](), list[Record]()
         try:
@@ -602,49 +802,39 @@ class Index:
                 )
                 verdict = make_verdicts([document.id], event_times[-1:], findings, matcher, self._documents.name)
                 matcher.undo(self._next_serial, before)
-                return [
-                    *self._check(documents[: len(event_times) - 1]),
-                    *verdict,
-                    *self._check(documents[len(event_times) :]),
-                ]
+                earlier, sizes = self._check(documents[: len(event_times) - 1])
+                later, later_sizes = self._check(documents[len(event_times) :])
+                return [*earlier, *verdict, *later], np.concatenate([sizes, findings.sizes, later_sizes])
         finally:
             clock.restore(before.clock)
         if not documents:
-            return []
+            return [], np.empty(0, np.int64)
         texts = pa.array([document.text for document in documents], pa.large_string())
         findings, names = matcher.check(texts, records, event_times), [document.id for document in documents]
-        return make_verdicts(names, event_times, findings, matcher, self._documents.name)
-
-    def _check_new_ids(self, names: Sequence[str]) -> None:
-        judged = (self.store or self._verdicts).judged_ids(names)
-        batch_ids: set[str] = set()
-        for name in names:
-            if name in judged or name in batch_ids:
-                raise InputError(f"id {name!r} already has a verdict; give each document its own id")
-            batch_ids.add(name)
+        return make_verdicts(names, event_times, findings, matcher, self._documents.name), findings.sizes
 
     def _stored_rows(
         self,
         first: int,
-        documents: Sequence[Document],
+        arrivals: Sequence[Arrival],
         event_times: Sequence[EventTime],
         entered: Sequence[bool],
         verdicts: Sequence[Verdict],
     ) -> list[StoredDocument]:
-        columns = zip(documents, event_times, entered, verdicts, strict=True)
+        columns = zip(arrivals, event_times, entered, verdicts, strict=True)
         return [
             StoredDocument(
                 number,
                 verdict,
-                document.origin,
+                arrival.document.origin,
                 event_time.time,
                 event_time.expiry,
                 has_entered,
-                document.text if has_entered or self._keep_texts else None,
-                document.title if self._needs_titles and (has_entered or self._keep_texts) else "",
-                text_digest(document.text) if self._keep_texts else b"",
+                arrival.document.text if has_entered or self._keep_texts else None,
+                arrival.document.title if self._needs_titles and (has_entered or self._keep_texts) else "",
+                arrival.digest,
             )
-            for number, (document, event_time, has_entered, verdict) in enumerate(columns, first)
+            for number, (arrival, event_time, has_entered, verdict) in enumerate(columns, first)
         ]
 
     def _record(
@@ -662,9 +852,13 @@ class Index:
     def _restore(self, store: Store) -> None:
         self._next_serial = store.next_serial
         state = store.state("clock")
-        if state is None:
+        if state is None and not self._next_serial:
             return
-        self._matcher.restore(json.loads(state))
+        try:
+            self._matcher.restore(_stored_numbers(json.loads(state or "")))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            # What a version of neardup without checksums wrote, and something else changed.
+            raise damage_error(store.path, "the state of its clock is not what was written") from None
         # One thread reads the store, others extract features, and this one enters the documents.
         self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()
@@ -685,6 +879,16 @@ class Index:
             # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next_serial if first is None else first)
+
+
+def _stored_numbers(value: Any) -> Any:
+    """Return a stored state; raises ``ValueError`` if it contains anything but whole numbers that fit into 63 bits."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _stored_numbers(part)
+    elif value is not None and (type(value) is not int or abs(value) >= 1 << 63):
+        raise ValueError
+    return value
 
 
 def read_stored_recipe(reader: StoreReader) -> Recipe:
@@ -719,6 +923,7 @@ def warm_up(index: Index) -> None:
     with Index(
         recipe, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced
     ) as scratch:
+        scratch.reports_late = False
         for at in range(300):
             # Non-Latin scripts use other kernels for longer texts, and so does expiry.
             words = [

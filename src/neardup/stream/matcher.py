@@ -21,7 +21,7 @@ from neardup.features.store import Block, row_heads
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
-from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
+from neardup.search.window import FINGERPRINT_BITS, Arrivals, EventTime, FlowClock, Window, slice_block
 from neardup.stream.window_step import UNKNOWN_RECORD, ClassifierStep, Record, second_step_of
 
 
@@ -55,7 +55,7 @@ class WindowFindings(NamedTuple):
 
     places: Integers  #: int64[k]: places of the documents with a match, ascending
     matches: MatchedDocuments  #: the best older match of each
-    has_features: Bools  #: bool[n]: whether each document has features to compare
+    sizes: Integers  #: int64[n]: o, a and b of each document with itself, 0 if it has no features to compare
     entered: Bools  #: bool[n]: whether each document entered the window
 
 
@@ -103,6 +103,7 @@ class Matcher:
     ) -> None:
         self._against_everything, self._record_of = against_everything, record_of
         self._second_step = second_step_of(recipe, self._record, classifier)
+        self._is_hamming = recipe.measure == "hamming"
         self._measures = len(classifier.vector) if isinstance(self._second_step, ClassifierStep) and classifier else 0
         self._no_matches = self._first_step(
             np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
@@ -158,7 +159,10 @@ class Matcher:
                     self._ahead = ahead if entered[i] else None
         self._current = 0, ()
         all_places = np.concatenate([np.empty(0, np.int64), *places])
-        return WindowFindings(all_places, self._concatenate(found), has_features, entered)
+        return WindowFindings(all_places, self._concatenate(found), self._own_counts(block), entered)
+
+    def _own_counts(self, block: Block) -> Integers:
+        return np.where(block.sizes > 0, FINGERPRINT_BITS if self._is_hamming else block.sizes, 0)
 
     def _first_step(
         self, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Bools
@@ -389,7 +393,7 @@ class Matcher:
         arrivals = _make_arrivals(block, event_times, np.full(count, -1), [0] * count)
         places, matches = self._find_matches(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
-        return WindowFindings(places, matches.take(first), block.sizes > 0, np.zeros(count, np.bool_))
+        return WindowFindings(places, matches.take(first), self._own_counts(block), np.zeros(count, np.bool_))
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the serials of all documents in the window that a record matches, the most similar first."""

@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,15 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
-from neardup.errors import InputError, StoreError, UnknownDocument
+from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument, quoted
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
 from neardup.stream.lock import Lock
 
-FORMAT = 2
+FORMAT = 3
+#: The format before documents had versions; a store in it gets the columns when it is opened for writing.
+_EARLIER_FORMAT = 2
 #: "NDUP": marks the file as a store of neardup.
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB fit into a page; half the size would waste a fifth of the space.
@@ -38,6 +41,8 @@ _CACHE_KIB = 64 << 10
 _BUSY_SECONDS = 10.0
 #: Up to this size, a suspect file is checked with its indexes, 2 s per GB; beyond, only its structure, 0.6 s per GB.
 _FULL_CHECK_BYTES = 4 << 30
+#: Far above any serial, and far below the largest integer of SQLite.
+_MAX_SERIAL = 1 << 62
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -54,21 +59,24 @@ CREATE TABLE documents (
     o INTEGER, a INTEGER, b INTEGER,
     flag TEXT NOT NULL,
     score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
-    sum INTEGER NOT NULL,                  -- checksum of the columns above
-    placed INTEGER NOT NULL
+    sum INTEGER NOT NULL,                  -- checksum of the columns above, and of version_of unless it is null
+    placed INTEGER NOT NULL,
+    version_of TEXT                        -- the id that it was given, if that id belongs to another text
 );
 CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
 CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
 CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, title TEXT NOT NULL, sum INTEGER NOT NULL);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- sum: checksum of name and value; null in a store that a version of neardup without it wrote
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER) WITHOUT ROWID;
 -- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
 CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
     kind TEXT NOT NULL, of TEXT, similarity REAL);
--- of an index that keeps texts: the digest of each, and what the window does not hold until it is past that
+-- the digest of each text; of an index that keeps texts, also what the window does not hold until it is past that
 CREATE TABLE kept (serial INTEGER PRIMARY KEY, digest BLOB NOT NULL, text TEXT, title TEXT NOT NULL,
     sum INTEGER NOT NULL);                 -- checksum of number, digest and title; the digest is that of the text
 CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
+CREATE INDEX kept_digest ON kept (digest);
 -- duplicates that somebody wants to take back while a watcher has the store, and what it answers
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
@@ -91,6 +99,9 @@ def translate_error(path: Path, error: Exception) -> StoreError:
         return StoreError(f"{path} cannot store this ({error}); give every document its own id and serial")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
+    if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH):
+        # Such as a missing table: the queries are those of the store.
+        return damage_error(path, str(error))
     return sqlite_error(path, error, way_out=_CHOOSE_ANOTHER)
 
 
@@ -121,14 +132,18 @@ def find_store(path: Path) -> bool:
     page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
-    if store_format != FORMAT:
+    _check_format(path, store_format)
+    if not _companion_size(path, "-wal"):
+        _check_size(path, size, pages * (page if page > 1 else 65536))
+    return True
+
+
+def _check_format(path: Path, store_format: int) -> None:
+    if store_format not in (_EARLIER_FORMAT, FORMAT):
         raise StoreError(
             f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
             "neardup that wrote it, or name another path"
         )
-    if not _companion_size(path, "-wal"):
-        _check_size(path, size, pages * (page if page > 1 else 65536))
-    return True
 
 
 def _check_place(path: Path) -> None:
@@ -253,6 +268,12 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA trusted_schema = OFF")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == _EARLIER_FORMAT:
+            connection.executescript(
+                "BEGIN IMMEDIATE; ALTER TABLE documents ADD COLUMN version_of TEXT; "
+                "ALTER TABLE state ADD COLUMN sum INTEGER; "
+                f"CREATE INDEX kept_digest ON kept (digest); PRAGMA user_version = {FORMAT}; COMMIT"
+            )
         if _companion_size(path, "-wal"):
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
@@ -285,11 +306,11 @@ _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a
 
 _DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
 _WITH_TEXT, _WITHOUT_TEXT = "h.serial, h.text, h.title, h.sum", "NULL, NULL, NULL, NULL"
-_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITH_TEXT} FROM"
+_WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITH_TEXT} FROM"
 _DOCUMENTS = f"{_WITH_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
-_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
-#: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
-_SELECT_HELD = f"{_WITH_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE"
+_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
+#: From the few documents in the window to all documents ever stored; a text without its document fails the check.
+_SELECT_HELD = f"{_WITH_FIELDS} held h LEFT JOIN documents d ON d.serial = h.serial WHERE"
 _STOPPED = "d.kind <> 'original' AND d.judged >= ?"
 #: The order of batches, which begin at a serial.
 _IN_ORDER = "d.serial >= ? ORDER BY d.serial LIMIT ?"
@@ -298,8 +319,12 @@ _SELECT_STOPPED_TEXT = (
     "WHERE d.id = ? AND k.serial >= ?"
 )
 _SELECT_JUDGED = (
-    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
+)
+_SELECT_EQUAL = (
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM kept k "  # noqa: S608
+    "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
 )
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
@@ -323,7 +348,7 @@ class StoredDocument(NamedTuple):
     is_held: bool  #: whether it is in the window
     text: str | None  #: its text while it is in the window
     title: str = ""  #: its title while it is in the window, if the classifier compares titles
-    digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
+    digest: bytes = b""  #: of its text; empty if a version of neardup stored it that kept none
 
     @property
     def id(self) -> str:
@@ -348,7 +373,7 @@ class JudgedDocument(NamedTuple):
     """What the store knows of a judged document."""
 
     verdict: Verdict  #: its verdict
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if the index kept none
+    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if a version of neardup stored it that kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -373,10 +398,15 @@ def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocume
         for row in rows
         if row.digest
     ]
-    documents = [(*to_row(row), int(placed or not row.origin)) for row in rows]
-    _insert(connection, f"documents ({_COLUMNS}, sum, placed)", documents)
+    documents = [(*to_row(row), int(placed or not row.origin), row.verdict.version_of) for row in rows]
+    _insert(connection, f"documents ({_COLUMNS}, sum, placed, version_of)", documents)
     _insert(connection, "held", [(*values, checksum(*values)) for values in held])
     _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
+
+
+def _write_state(connection: sqlite3.Connection, state: Mapping[str, str]) -> None:
+    rows = [(name, value, checksum(name, value)) for name, value in state.items()]
+    connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", rows)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
@@ -408,7 +438,12 @@ def to_row(stored: StoredDocument) -> Row:
         score,
         None if score is None else json.dumps(measures, separators=(",", ":")),
     )
-    return *row, checksum(*row)
+    return *row, _row_checksum(row, verdict.version_of)
+
+
+def _row_checksum(row: Row, version_of: str | None) -> int:
+    # Without a version as in the format before.
+    return checksum(*row) if version_of is None else checksum(*row, version_of)
 
 
 def is_storable(name: str) -> bool:
@@ -424,37 +459,90 @@ def is_storable(name: str) -> bool:
 _ROWS_PER_QUERY, _IDS_PER_QUERY = 4096, 500
 
 
+class _Connections:
+    """Connections to a store for reading, each used by one thread at a time.
+
+    A thread takes an idle connection, or opens one if all are in use; one stays open between uses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._used_count = 0
+        self._closed = False
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection for the duration of the block.
+
+        Raises ``ClosedStore`` after ``close``.
+        """
+        with self._changed:
+            if self._closed:
+                raise closed_error(self._path)
+            connection = self._idle.pop() if self._idle else None
+            self._used_count += 1
+        try:
+            if connection is None:
+                connection = _connect_to_read(self._path)
+            yield connection
+        finally:
+            with self._changed:
+                self._used_count -= 1
+                is_surplus = bool(self._idle)
+                if connection is not None and not is_surplus:
+                    self._idle.append(connection)
+                self._changed.notify_all()
+            if connection is not None and is_surplus:
+                connection.close()
+
+    def close(self) -> None:
+        """Refuse further use, wait for the threads that are reading, and close all connections."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._used_count)
+            while self._idle:
+                self._idle.pop().close()
+
+
+def closed_error(path: Path) -> ClosedStore:
+    """Return the error for the use of a store after it was closed."""
+    return ClosedStore(f"{path} is closed; open it again")
+
+
 class StoreReader:
     """Reads a store and never writes to it; another process may write at the same time.
 
-    The checksum of every row and text is checked.
+    The checksum of every row and text is checked. Any number of threads may use it at once.
 
     Raises ``StoreError`` if there is no store, or it cannot be read.
     """
 
-    _connection: sqlite3.Connection
     _forgotten: int
-    _closed = False
+    _is_earlier_format = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"{path} is not a file, so it is not a store; name the store of a watcher or an index")
-        with self._translated_errors():
-            self._connection = _connect_to_read(self.path)
+        self._connections = _Connections(self.path)
         try:
-            with self._translated_errors():
+            with self._reading() as connection:
                 try:
-                    (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                    (application,) = connection.execute("PRAGMA application_id").fetchone()
                 except sqlite3.DatabaseError as error:
                     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                         raise
                     application = None
             if application != APPLICATION:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
-            self._forgotten = self._numbers().get("forgotten", 0)
+            ((store_format,),) = self._rows("PRAGMA user_version")
+            _check_format(self.path, store_format)
+            self._is_earlier_format = store_format == _EARLIER_FORMAT
+            self._forgotten = self._numbers()["forgotten"]
         except BaseException:
-            self._connection.close()
+            self._connections.close()
             raise
 
     @contextlib.contextmanager
@@ -468,14 +556,14 @@ class StoreReader:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed; open it again")
-        with self._translated_errors():
-            yield self._connection
+        with self._translated_errors(), self._connections.use() as connection:
+            yield connection
 
     def _rows(self, query: str, *parameters: object) -> list[Row]:
         # Fetched completely, so that others may write between two queries.
         with self._reading() as connection:
+            if self._is_earlier_format:
+                query = query.replace("d.version_of", "NULL")
             return connection.execute(query, parameters).fetchall()
 
     def _value(self, query: str, *parameters: object) -> str | None:
@@ -484,13 +572,24 @@ class StoreReader:
         return str(rows[0][0]) if rows else None
 
     def _numbers(self) -> dict[str, int]:
-        return dict(self._rows("SELECT name, value FROM tally"))
+        return self._checked_tally(self._rows("SELECT name, value FROM tally"))
+
+    def _checked_tally(self, rows: Sequence[Row]) -> dict[str, int]:
+        """Return the counts, after a check of what has no checksum."""
+        tally: dict[str, int] = dict(rows)
+        if set(tally) != {*COUNTS, "forgotten"}:
+            raise damage_error(self.path, "its counts are gone")
+        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
+            raise damage_error(self.path, "its counts are not what was written")
+        if tally["arrived"] != tally["originals"] + tally["duplicates"]:
+            raise damage_error(self.path, "its counts contradict each other")
+        return tally
 
     @property
     def counts(self) -> dict[str, int]:
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
         found = self._numbers()
-        return {name: found.get(name, 0) for name in COUNTS}
+        return {name: found[name] for name in COUNTS}
 
     @property
     def held_count(self) -> int:
@@ -508,7 +607,7 @@ class StoreReader:
 
     def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
         """Yield the documents in the window in batches, in order of serial."""
-        yield from self._batches(f"{_SELECT_HELD} {_IN_ORDER}", self._forgotten, batch)
+        yield from self._batches(f"{_SELECT_HELD} h.serial >= ? ORDER BY h.serial LIMIT ?", self._forgotten, batch)
 
     def unplaced_documents(self) -> Iterator[StoredDocument]:
         """Yield the judged documents that are not yet in their place, in order of serial."""
@@ -527,14 +626,15 @@ class StoreReader:
 
     def _document(self, row: Row) -> StoredDocument:
         """Return the document of a result row, after a check of both checksums."""
-        *columns, row_sum, held, text, title, text_sum = row
-        if checksum(*columns) != row_sum:
+        *columns, row_sum, version_of, held, text, title, text_sum = row
+        if _row_checksum(tuple(columns), version_of) != row_sum:
             raise self._change_error("row", row[0])
         if held is not None and checksum(held, text, title) != text_sum:
             raise self._change_error("text", row[0])
         serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
         measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
-        verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
+        counts = None if o is None else (o, a, b)
+        verdict = Verdict(name, kind, of, similarity, judged, flag, counts, score, measured, version_of)
         if held is None or held < self._forgotten:
             return StoredDocument(serial, verdict, origin, time, leaves, False, None)
         return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
@@ -592,6 +692,10 @@ class StoreReader:
             found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
         return found
 
+    def equal_texts(self, digest: bytes) -> list[StoredDocument]:
+        """Return the documents with a text of that digest, in order of arrival, without the text."""
+        return sorted(map(self._document, self._rows(_SELECT_EQUAL, digest)), key=lambda found: found.serial)
+
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query, which lacks its list of ids, finds for ids."""
         valid = [name for name in ids if is_storable(name)]
@@ -634,7 +738,12 @@ class StoreReader:
     def releases(self, since: int) -> list[Release]:
         """Return the released duplicates from a serial on, in order."""
         query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
-        return [Release(*row) for row in self._rows(query, since)]
+        rows = self._rows(query, since)
+        for row in rows:
+            types: tuple[Any, ...] = (int, str, float, str, str, (str, type(None)), (float, type(None)))
+            if not all(isinstance(value, kind) for value, kind in zip(row, types, strict=True)):
+                raise self._change_error("release", row[0])
+        return [Release(*row) for row in rows]
 
     def stopped_document(self, name: str) -> StoredDocument:
         """Return the duplicate of an id, without its text.
@@ -664,12 +773,16 @@ class StoreReader:
 
     def state(self, key: str) -> str | None:
         """Return the text stored under a key, None if there is none."""
-        return self._value("SELECT value FROM state WHERE name = ?", key)
+        checked = "NULL" if self._is_earlier_format else "sum"
+        for value, written in self._rows(f"SELECT value, {checked} FROM state WHERE name = ?", key):  # noqa: S608
+            if not isinstance(value, str) or (written is not None and written != checksum(key, value)):
+                raise damage_error(self.path, f"its state {quoted(key)} is not what was written")
+            return value
+        return None
 
     def close(self) -> None:
-        """Close the store; a second call does nothing."""
-        self._closed = True
-        self._connection.close()
+        """Close the store once no thread is reading it; a second call does nothing."""
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -698,6 +811,9 @@ class Store(StoreReader):
     if the file cannot be used; it is left unchanged.
     """
 
+    _connection: sqlite3.Connection
+    _closed = False
+
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
         if not Lock.path_for(self.path).exists():  # do not create a lock for a file that is not a store
@@ -723,15 +839,22 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
-        tally = dict(self._connection.execute("SELECT name, value FROM tally"))
-        if set(tally) != {*COUNTS, "forgotten"}:
-            raise damage_error(self.path, "its counts are gone")
+        tally = self._checked_tally(self._connection.execute("SELECT name, value FROM tally").fetchall())
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last_serial is None else last_serial + 1
+        if self._next > _MAX_SERIAL or self._forgotten > self._next:
+            raise damage_error(self.path, "its serial numbers are not what was written")
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._closed:
+            raise closed_error(self.path)
+        with self._translated_errors():
+            yield self._connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -792,7 +915,7 @@ class Store(StoreReader):
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
-                connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+                _write_state(connection, state)
             has_forgotten = self._has_forgotten_texts and self._delete_forgotten(
                 connection, max(_MIN_DELETED, _DELETED_PER_ROW * len(rows))
             )
@@ -851,7 +974,7 @@ class Store(StoreReader):
     def set_state(self, key: str, value: str) -> None:
         """Store a small text under a key; on disk when this returns."""
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, value))
+            _write_state(connection, {key: value})
 
     def close(self) -> None:
         """Checkpoint the log and close the store; a second call does nothing."""

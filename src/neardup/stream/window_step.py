@@ -19,7 +19,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.recipe.second_step import SecondStep
 from neardup.search.second_step import check_classifier, judge_by_measure, probability_counts
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 
 
 class Record(NamedTuple):

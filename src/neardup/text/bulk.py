@@ -75,9 +75,25 @@ def normalize_texts(data: Bytes, offsets: Integers, normalizer: str) -> Comparab
         spans[:] = -1
     # In the first run even without such texts, so that all kernels compile while the user sees the message.
     if remaining or (by_kernel and not _unicode_is_compiled()):
-        out, used = _append_non_ascii(data, offsets, normalizer, np.flatnonzero(spans[:, 0] < 0), out[:used], spans)
+        rows = np.flatnonzero(spans[:, 0] < 0)
+        if normalizer == "compact":
+            begin = used
+            out, used = _append_non_ascii(data, offsets, "words", rows, out[:used], spans)
+            used = _drop_separators(out, begin, used, rows, spans)
+        else:
+            out, used = _append_non_ascii(data, offsets, normalizer, rows, out[:used], spans)
     out[used : used + _MARGIN] = 0x20
     return ComparableTexts(out, spans)
+
+
+def _drop_separators(out: Bytes, begin: int, end: int, rows: Integers, spans: Integers) -> int:
+    """Turn out[begin:end], ``words`` of some rows, into ``compact``; return where it ends."""
+    written = out[begin:end]
+    is_dropped = (written == ord(" ")) | (written == ord("_"))
+    spans[rows] -= np.searchsorted(np.flatnonzero(is_dropped) + begin, spans[rows])
+    kept = written[~is_dropped]
+    out[begin : begin + len(kept)] = kept
+    return begin + len(kept)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import string
 
 #: Bytes at the start of a page that are searched for its declaration.
 _DECLARATION_WINDOW = 8192
@@ -29,6 +30,11 @@ _DEFAULT = "cp1252"
 #: Windows-1252 as browsers decode it: its five undefined bytes are control characters.
 _WINDOWS_1252 = "".join(bytes([byte]).decode(_DEFAULT, "ignore") or chr(byte) for byte in range(256))
 _FALLBACK_HANDLER = "neardup.or-windows-1252"
+#: The name of the encoding, for messages and summaries.
+WINDOWS_1252 = "windows-1252"
+#: ASCII, its letters, the control characters that texts do not have with the bytes that Windows-1252 does not define.
+_ASCII, _LETTERS = bytes(range(0x80)), string.ascii_letters.encode()
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
 #: Browsers decode a declared encoding as a superset of it.
 _SUPERSETS = {
     "ascii": _DEFAULT,
@@ -50,12 +56,13 @@ _SUPPORTED_CODECS = re.compile(
 )
 
 
-def decode_page(page: bytes) -> str:
+def decode_page(page: bytes, charset: str = "") -> str:
     """Return the text of a page.
 
     In order of priority: a byte order mark; UTF-8, if the bytes beyond ASCII are valid UTF-8 (no other encoding looks
-    like it, whatever the page declares); the encoding declared in an XML declaration or a ``meta`` element;
-    Windows-1252, as in browsers. Undecodable bytes become U+FFFD.
+    like it, whatever the page declares); the ``charset`` that came with the page, such as that of its HTTP header; the
+    encoding declared in an XML declaration or a ``meta`` element; Windows-1252, as in browsers. Undecodable bytes
+    become U+FFFD.
 
     Examples
     --------
@@ -67,7 +74,7 @@ def decode_page(page: bytes) -> str:
     encoding, begin = detect_encoding(page)
     if encoding:
         return page[begin:].decode(encoding, "replace")
-    declared = _declared_codec(page)
+    declared = _codec_of_label(charset) or _declared_codec(page)
     if page.isascii():
         # ISO-2022-JP is the only supported encoding that writes other characters with ASCII bytes.
         return page.decode("iso2022_jp" if declared == "iso2022_jp" else "ascii", "replace")
@@ -109,6 +116,51 @@ def decode_utf8(data: bytes) -> tuple[str, str]:
         return data.decode(errors=_FALLBACK_HANDLER), f"not valid UTF-8 (byte {error.start:,}), read as windows-1252"
 
 
+def is_windows_1252(data: bytes) -> bool:
+    """Return whether bytes that are not UTF-8 look like a text in Windows-1252.
+
+    That has no control characters, and more ASCII letters than others, unlike Cyrillic, Greek or Asian encodings.
+    """
+    others = len(data.translate(None, _ASCII))
+    return others <= len(data) - len(data.translate(None, _LETTERS)) and _NO_TEXT.search(data) is None
+
+
+def is_guessed(page: bytes) -> bool:
+    """Return whether ``decode_page`` can only guess the encoding of a page."""
+    if detect_encoding(page)[0] or page.isascii() or _declared_codec(page):
+        return False
+    try:
+        page.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def encoding_of_lines(data: bytes) -> str:
+    """Return the encoding that most lines beyond ASCII are in, ``utf-8`` or ``windows-1252``.
+
+    Examples
+    --------
+    >>> encoding_of_lines("café, olé".encode("cp1252"))
+    'windows-1252'
+    """
+    in_utf8 = others = 0
+    for line in data.split(b"\n"):
+        if line.isascii():
+            continue
+        try:
+            line.decode()
+            in_utf8 += 1
+        except UnicodeDecodeError:
+            others += 1
+    return WINDOWS_1252 if others > in_utf8 and is_windows_1252(data) else "utf-8"
+
+
+def windows_1252_decoder() -> codecs.IncrementalDecoder:
+    """Return a decoder of ``decode_utf8`` that takes the bytes piece by piece."""
+    return codecs.getincrementaldecoder("utf-8")(_FALLBACK_HANDLER)
+
+
 def decode_complete(data: bytes) -> tuple[str, str]:
     """Return the text of JSON or XML as ``decode_utf8`` does, without an incomplete character at its end.
 
@@ -143,10 +195,15 @@ def _declared_codec(page: bytes) -> str:
     found = _DECLARATION.search(_COMMENT.sub(b"", page[:_DECLARATION_WINDOW]))
     if found is None:
         return ""
-    label = (found[1] or found[2]).decode("ascii", "replace").lower()
+    return _codec_of_label((found[1] or found[2]).decode("ascii", "replace"))
+
+
+def _codec_of_label(label: str) -> str:
+    """Return the codec of an encoding's name; empty if it is none that pages use."""
+    label = label.strip().lower()
     try:
         codec = codecs.lookup(_LABELS.get(label, label.removeprefix("x-"))).name
-    except LookupError:
+    except (LookupError, ValueError):
         return ""
     if codec == "utf-8" or codec.startswith(("utf-16", "utf-32")):
         # A declaration that reads as ASCII is not UTF-16 or UTF-32, whatever it says.

@@ -1,4 +1,4 @@
-"""Text from markup: plain tag removal in linear time, and the article of a page.
+"""Text from markup: plain tag removal in linear time.
 
 Python's ``html.parser`` takes quadratic time on broken pages and differs between versions of Python, so tags are
 scanned here. A tag ends where HTML 5 says; a quote that is never closed is an ordinary character.
@@ -7,16 +7,9 @@ scanned here. A tag ends where HTML 5 says; a quote that is never closed is an o
 from __future__ import annotations
 
 import html
-import logging
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import NamedTuple
-
-import pyarrow as pa
-
-from neardup.errors import InputError
-from neardup.text.encoding import decode_page
 
 _INLINE_WORDS = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span "
@@ -218,136 +211,3 @@ def _unescape(piece: str) -> str:
     if "&" in piece:
         piece = html.unescape(_LONG_NUMBER.sub("\ufffd", piece))
     return piece.replace("\n", " ")
-
-
-#: The longest page, in characters, that is searched for an article.
-MAX_CHARACTERS = 4_000_000
-#: The most start tags of a page that is searched for an article; each costs up to 0.1 ms.
-MAX_TAGS = 20_000
-#: The deepest nesting of elements; beyond 255 the parser would lose their text.
-MAX_DEPTH = 200
-#: Longer tags lose their attributes: parsing these takes quadratic time.
-MAX_TAG_LENGTH = 8_192
-#: An article with fewer letters and digits counts as not found.
-MIN_LETTERS = 25
-
-_VOID_WORDS = (
-    "area base basefont bgsound br col command embed frame hr image img input keygen link meta param source track wbr"
-)
-_VOID = frozenset(_VOID_WORDS.split())
-_OPTIONAL_END_WORDS = "p li dt dd td th tr thead tbody tfoot option optgroup colgroup rt rp"
-#: Elements that the next element of their kind closes, so that a sequence of them is not deep.
-_OPTIONAL_END = frozenset(_OPTIONAL_END_WORDS.split())
-
-
-class Article(NamedTuple):
-    """The article of a page, or with a ``fallback`` all its text.
-
-    The fallback is empty, or ``"long"`` (more than `MAX_CHARACTERS` characters), ``"tags"`` (more than `MAX_TAGS`),
-    ``"deep"`` (deeper than `MAX_DEPTH`), ``"little"`` (an article of less than `MIN_LETTERS` letters and digits) or
-    ``"failed"`` (the library raised an error).
-    """
-
-    text: str
-    fallback: str
-
-
-def require_trafilatura() -> None:
-    """Raise ``InputError`` with an install hint if trafilatura is not installed."""
-    _article_extractor()
-
-
-def main_text(markup: str | bytes) -> str:
-    """Return the article of a page, or all of its text if there is none: `extract_article` without the reason."""
-    return extract_article(markup).text
-
-
-def extract_article(markup: str | bytes) -> Article:
-    """Find the article of a page; bytes are decoded by ``decode_page``.
-
-    Pages with the same article and different navigation give nearly the same text; different articles with the same
-    navigation give different texts. Any broken markup is accepted. A page that is too long, has too many tags or nests
-    them too deeply (see the constants of this module) gives all of its text instead, in linear time. Within these
-    limits a page takes at most some seconds and some hundred megabytes; beyond them, some seconds per million tags and
-    a few times its size. A typical page takes some milliseconds.
-    """
-    extract = _article_extractor()
-    text = (decode_page(markup) if isinstance(markup, bytes) else markup).replace("\0", "")
-    limited, fallback = _limit_markup(text)
-    if fallback:
-        return Article(strip_tags(text), fallback)
-    try:
-        article = extract(limited)
-    except Exception:  # a page that crashes the library still has a text
-        return Article(strip_tags(text), "failed")
-    if sum(map(str.isalnum, article)) < MIN_LETTERS:
-        return Article(strip_tags(text), "little")
-    return Article(article, "")
-
-
-def _limit_markup(markup: str) -> tuple[str, str]:
-    """Return the markup with overlong tags shortened, and the reason why the library must not get it, or ``""``."""
-    if len(markup) > MAX_CHARACTERS:
-        return "", "long"
-    tags = depth = 0
-    parts: list[str] = []
-    at = 0
-    for tag in TagScanner(markup):
-        if tag.opens:
-            tags += 1
-            if tags > MAX_TAGS:
-                return "", "tags"
-        if tag.name and tag.name not in _VOID and tag.name not in _OPTIONAL_END and tag.opens != tag.closes:
-            depth = max(0, depth + (1 if tag.opens else -1))
-            if depth > MAX_DEPTH:
-                return "", "deep"
-        if tag.opens and tag.end - tag.start > MAX_TAG_LENGTH:
-            parts += [markup[at : tag.start], f"<{tag.name}>" if tag.name.isalnum() else " "]
-            at = tag.end
-    return ("".join([*parts, markup[at:]]) if parts else markup), ""
-
-
-@cache
-def _article_extractor() -> Callable[[str], str]:
-    try:
-        import trafilatura
-    except ImportError as error:
-        raise InputError(
-            f"extracting the article of a page needs trafilatura, and {error.name or error} is not installed; "
-            "pip install 'neardup[html]' brings it"
-        ) from None
-    # The library logs pages without an article to standard error; the reason is in the result.
-    logging.getLogger("trafilatura").addHandler(logging.NullHandler())
-
-    def extract(markup: str) -> str:
-        return trafilatura.extract(markup, fast=True, include_comments=False) or ""
-
-    return extract
-
-
-#: Extracts the content of a text.
-ContentMethod = Callable[[str], str]
-#: By the names of ``neardup.recipe.recipe.CONTENTS``.
-_METHODS: dict[str, ContentMethod] = {"html": main_text, "tags": strip_tags}
-
-
-def content_method(name: str) -> ContentMethod:
-    """Return the function that extracts a recipe's ``content``; raise an error if its library is missing."""
-    if name == "html":
-        require_trafilatura()
-    return _METHODS[name]
-
-
-def content_of(text: str, name: str) -> str:
-    """Return the content of one text, by a recipe's ``content``; the text itself if that is empty."""
-    return _replace_surrogates(content_method(name)(text)) if name else text
-
-
-def extract_contents(texts: pa.LargeStringArray, method: ContentMethod) -> pa.LargeStringArray:
-    """Return the content of each text, by a function from ``content_method``."""
-    return pa.array([_replace_surrogates(method(text)) for text in texts.to_pylist()], pa.large_string())
-
-
-def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which come from references such as ``&#xD800;`` and which UTF-8 cannot encode."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

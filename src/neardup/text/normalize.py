@@ -14,8 +14,8 @@ Five normalizers, by name:
 ``whitespace``
     `str.split`: tokens between Unicode white space, otherwise unchanged.
 ``compact``
-    Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and not separated; ignorable
-    code points, points, punctuation, symbols and spaces are dropped.
+    The letters, numbers, combining marks and pictographs of ``words``, folded in the same way and not separated: its
+    result without spaces and ``_``.
 ``strip``
     White space and ASCII punctuation are stripped from both ends of the text; the rest is split at each single
     space. So a token may contain punctuation and line feeds, and two adjacent spaces enclose an empty token,
@@ -33,13 +33,14 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from neardup.errors import RecipeError
+from neardup.kernels import Bools
 from neardup.kernels import unicode_tables as ut
 
 #: The output of a kernel takes at most this many times the bytes of its input, and 64 more: an unmapped code point
@@ -50,7 +51,6 @@ MAX_EXPANSION = 2
 _DIGESTS = {
     "words": "e7ba9c88ce3ba4f8",
     "whitespace": "fa4c955cf7b6df49",
-    "compact": "f11b49c9ccf3a906",
 }
 
 
@@ -96,7 +96,7 @@ def normalize(text: str, normalizer: str = "words") -> str:
     >>> normalize("A rose is a flower.")
     'a rose is a flower'
     >>> normalize("A rose is a flower.", "compact")
-    'Aroseisaflower'
+    'aroseisaflower'
     """
     return _normalizer(normalizer).normalize(text)
 
@@ -114,8 +114,8 @@ def tables_digest(normalizer: str) -> str:
 
     It is computed only if Python's version of Unicode is not among `unicode_tables.KNOWN_VERSIONS`.
     """
-    # `strip` takes only the white space from Python's Unicode data.
-    name = "whitespace" if normalizer == "strip" else normalizer
+    # `strip` takes only the white space from Python's Unicode data, and `compact` the tables of `words`.
+    name = {"strip": "whitespace", "compact": "words"}.get(normalizer, normalizer)
     if not has_kernel(name):
         return ""
     return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.arrays_digest(kernel_tables(name))
@@ -134,34 +134,56 @@ def _normalizer(normalizer: str) -> Normalizer:
         raise RecipeError(f"unknown normalizer {normalizer!r}; choose one of {names}") from None
 
 
-def _word_tokens(text: str) -> list[Token]:
-    """Fold the text piece by piece, so that the offsets of every folded character are known."""
+def _fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+    """Fold a text piece by piece; return it with where the source of every folded character begins and ends."""
     if text.isascii():
-        return _matches(_ASCII_WORD, text.lower())
+        return text.lower(), range(len(text)), range(1, len(text) + 1)
     folded: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     for piece in _piece_pattern().finditer(text):
-        characters = _fold_piece(piece[0])
+        characters = _fold_piece(piece[0]) if piece.end() - piece.start() <= _LONGEST_CACHED else ut.fold(piece[0])
         folded.append(characters)
         starts += [piece.start()] * len(characters)
         ends += [piece.end()] * len(characters)
-    found = _word_pattern().finditer("".join(folded))
+    return "".join(folded), starts, ends
+
+
+def _word_tokens(text: str) -> list[Token]:
+    folded, starts, ends = _fold_with_offsets(text)
+    found = (_ASCII_WORD if text.isascii() else _word_pattern()).finditer(folded)
     return [Token(token[0], starts[token.start()], ends[token.end() - 1]) for token in found]
 
 
 def _normalize_words(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    return " ".join(_word_pattern().findall(ut.fold(text)))
+    if len(text) <= _CHUNK:
+        return " ".join(_word_pattern().findall(ut.fold(text)))
+    return " ".join([word[0] for word in _word_pattern().finditer("".join(map(ut.fold, _chunks(text))))])
+
+
+#: Characters of a text that are folded at once: no other thread can run meanwhile.
+_CHUNK = 1 << 16
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Yield a text in parts, cut where normalization does not cross: before a character that attaches to none."""
+    begin, pattern = 0, _boundary_pattern()
+    while cut := pattern.search(text, begin + _CHUNK):
+        yield text[begin : cut.start()]
+        begin = cut.start()
+    yield text[begin:]
 
 
 def _normalize_compact(text: str) -> str:
-    return "".join(_compact_pattern().findall(text))
+    return _normalize_words(text).translate(_SEPARATORS)
 
 
 def _compact_tokens(text: str) -> list[Token]:
-    return [Token(kept[1], kept.start(), kept.end()) for kept in _compact_pattern().finditer(text)]
+    folded, starts, ends = _fold_with_offsets(text)
+    places = (at for word in _word_pattern().finditer(folded) for at in range(*word.span()) if folded[at] != "_")
+    return [Token(folded[at], starts[at], ends[at]) for at in places]
 
 
 def _strip_tokens(text: str) -> list[Token]:
@@ -189,10 +211,14 @@ def _matches(pattern: re.Pattern[str], text: str) -> list[Token]:
 #: Stands for an empty token of ``strip``: the symbol for a space.
 EMPTY_PLACEHOLDER = "␠"
 
+#: What ``compact`` drops from the result of ``words``.
+_SEPARATORS = {ord(" "): None, ord("_"): None}
 _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
 _STRIPPED_CHARACTERS = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
+#: Characters of the longest piece whose folding is kept.
+_LONGEST_CACHED = 64
 _fold_piece = functools.lru_cache(maxsize=1 << 16)(ut.fold)
 
 
@@ -212,6 +238,20 @@ def _piece_pattern() -> re.Pattern[str]:
     composite: normalization never crosses such a boundary [UAX #15, section 9.1]. Ignorable code points between a
     character and its marks belong to the piece, those after it do not.
     """
+    attaches, ignorable = map(ut.character_class, _attaching())
+    # Ignorable code points in a row are one piece: no row is scanned from each of its places.
+    return re.compile(f"[{ignorable}]++(?![{attaches}])|(?s:.)(?:[{ignorable}]*+[{attaches}])*+")
+
+
+@functools.cache
+def _boundary_pattern() -> re.Pattern[str]:
+    """Return the pattern of a character that begins a piece."""
+    attaches, ignorable = _attaching()
+    return re.compile(f"[^{ut.character_class(attaches | ignorable)}]")
+
+
+def _attaching() -> tuple[Bools, Bools]:
+    """Return which code points attach to the one before, and which others are ignorable."""
     kinds, _, slots, blob, _, _ = ut.word_tables()
     attaches = kinds & (ut.REORDERS | ut.COMPOSES) != 0
     attaches |= kinds == ut.UNSUPPORTED
@@ -221,32 +261,13 @@ def _piece_pattern() -> re.Pattern[str]:
     attaches[: slots.size] |= mapped & (kinds[first] & ut.COMPOSES != 0)
     points = ut.in_ranges(ut.POINT_RANGES, len(kinds))
     attaches |= points
-    ignorable = ut.character_class((kinds == ut.IGNORABLE) & ~points)
-    return re.compile(f"(?s:.)(?:[{ignorable}]*[{ut.character_class(attaches)}])*")
-
-
-@functools.cache
-def _compact_pattern() -> re.Pattern[str]:
-    """Return the pattern of a character that ``compact`` keeps, as a group, followed by its points."""
-    points = ut.character_class(ut.in_ranges(ut.POINT_RANGES, ut.N_CHARACTERS))
-    return re.compile(f"([{ut.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
+    return attaches, (kinds == ut.IGNORABLE) & ~points
 
 
 @functools.cache
 def _whitespace_tables() -> ut.UnicodeTables:
     kinds = np.full(ut.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
-    return ut.plain_tables(kinds)
-
-
-@functools.cache
-def _compact_tables() -> ut.UnicodeTables:
-    """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
-    properties = ut.properties()
-    kinds = np.full(ut.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
-    kept = properties.alnum | properties.mark
-    kept[ut.PICTOGRAPHS[0] :] |= properties.symbol[ut.PICTOGRAPHS[0] :]
-    kinds[: ut.N_CHARACTERS][kept & ~properties.ignorable] = ut.WORD
     return ut.plain_tables(kinds)
 
 
@@ -257,7 +278,7 @@ NORMALIZERS: Mapping[str, Normalizer] = MappingProxyType(
         "whitespace": Normalizer(
             lambda text: _matches(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
         ),
-        "compact": Normalizer(_compact_tokens, _normalize_compact, _compact_tables),
+        "compact": Normalizer(_compact_tokens, _normalize_compact, ut.word_tables),
         "strip": Normalizer(_strip_tokens, _normalize_strip, None),
         "raw": Normalizer(lambda text: [Token(text, 0, len(text))] if text else [], str, None),
     }

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
 from neardup.stream.document import Document
+from neardup.stream.store import text_digest
+from neardup.text.contents import content_of
 from neardup.text.encoding import decode_page
-from neardup.text.html import content_of
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.formats import parse_items
 from neardup.watch.inbox import Inbox, SettledFile, Stamp, file_stamp, open_file, origin_of, printable_path, stamp_at
 from neardup.watch.items import BrokenPart, Item, Items
 from neardup.watch.log import Counters, Log, error_reason
-from neardup.watch.outputs import FreeNumbers, lines_path
+from neardup.watch.outputs import lines_path
 from neardup.watch.settings import DONE, DUPLICATES, LEFT_IN_INBOX, ORIGINALS, QUARANTINE, WatchSettings
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PendingFile:
     """A file from its reading until it is placed.
 
     ``content``: its bytes, none if it is too large to be read; ``count``: the number of its items; ``stored_verdicts``:
-    the verdicts of an earlier run on its first items, in order.
+    the verdicts of an earlier run on some of its items.
     """
 
     def __init__(
@@ -62,7 +63,11 @@ class PendingFile:
         self.content, self.read, self.count = content, read, count
         self.origin = origin_of(self.path, self.stamp)
         self.name = printable_path(self.path)
-        self.verdicts = list(stored_verdicts)  #: on all its items so far
+        self.verdicts = list(stored_verdicts)  #: on its items so far, without those that came before
+        #: The verdicts of an earlier run on items of this file, by id; each is for one item.
+        self.unclaimed = {stored.verdict.id: stored for stored in stored_verdicts}
+        self.known_count = 0  #: its items that came before, with the same id and text
+        self.late_count = 0  #: its new items that are older than the window
         self.names: dict[str, str] = {}  #: the chosen names by duty; empty before the choice
         self.is_resumed = bool(stored_verdicts)  #: whether an earlier attempt may have placed a part of it
         #: Whether the file is one item and nothing else, so that it is placed itself.
@@ -75,16 +80,12 @@ class PendingFile:
         self.records: defaultdict[str, list[bytes]] = defaultdict(list)
         self.evidence: list[bytes] = []
 
-    def stored_verdict(self, number: int) -> Verdict | None:
-        """Return the verdict of an earlier run on an item, counted from 1; None if there is none."""
-        return self.verdicts[number - 1].verdict if number <= len(self.verdicts) else None
-
-    def add_verdict(self, task: Task, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
-        """Add the verdict on the next item, and its serial if the verdict is new."""
-        if task.number > len(self.verdicts):
-            self.verdicts.append(StoredVerdict(serial, verdict))
+    def add_verdict(self, task: Task, verdict: Verdict, record: dict[str, Any] | None) -> None:
+        """Add the verdict on the next item; only a file of one item is placed if that came before."""
         if self.is_single:
             self.verdict, self.record = verdict, record
+            return
+        if verdict.known:
             return
         self.records[DUPLICATES if verdict.is_duplicate else ORIGINALS].append(self._line(task.item, verdict))
         if record is not None:
@@ -160,7 +161,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     """
     read = parse_items(printable_path(path), data)
     items = read.items
-    if read.kind == "html" and content != "auto":
+    if read.kind in ("html", "warc") and content != "auto":
         # The recipe then decides which part of a page is compared, as in every other command.
         items = (replace(item, text=decode_page(item.raw)) for item in items)
     read.items = _catch_reader_errors(items, read)
@@ -344,36 +345,44 @@ class ItemJudge:
         self._store = store
         self._log = log
         self._counters = counters
-        self._numbers = FreeNumbers()
 
     def judge(self, tasks: Sequence[Task]) -> None:
         """Judge the items of a batch and add the verdicts to their files.
 
         Raises ``StoreError`` if verdicts cannot be stored; then none was, and the batch can be judged again.
         """
-        new = [task for task in tasks if task.pending.stored_verdict(task.number) is None]
-        ids = self._unique_ids([task.preferred_id for task in new])
         documents = [
-            Document(name, task.item.text, task.item.timestamp, task.pending.origin, task.item.title)
-            for task, name in zip(new, ids, strict=True)
+            Document(self._id_of(task), task.item.text, task.item.timestamp, task.pending.origin, task.item.title)
+            for task in tasks
         ]
         serial = self._store.next_serial
         begin = time.perf_counter()
-        verdicts = iter(self._index.add_many(documents) if documents else ())
+        verdicts = self._index.add_many(documents)
         self._counters.check_s += time.perf_counter() - begin
-        for task, name in zip(new, ids, strict=True):
-            if name != task.preferred_id:
-                self._counters.repeated_ids += 1
-                fields = {"judged_as": name, "file": task.pending.name, "message": "another item already has this id"}
-                self._log.write("repeated_id", id=task.preferred_id, **fields)
-        for task in tasks:
-            verdict = task.pending.stored_verdict(task.number)
-            if verdict is None:
-                verdict = next(verdicts)
-                self._counters.count_verdict(verdict)
-                self._log_verdict(task, verdict)
+        for task, stored in zip(tasks, verdicts, strict=True):
+            pending, verdict = task.pending, stored
+            if not stored.known:
+                pending.verdicts.append(StoredVerdict(serial, stored))
                 serial += 1
-            task.pending.add_verdict(task, verdict, serial - 1, self._record(task, verdict))
+                pending.late_count += stored.flag == "late"
+                self._counters.count_verdict(stored)
+                self._log_verdict(task, stored)
+            elif pending.unclaimed.pop(stored.id, None) is not None:
+                verdict = stored._replace(known=False)
+            else:
+                self._counters.known += 1
+                pending.known_count += 1
+                verdict = stored._replace(
+                    kind="exact", of=stored.id, similarity=1.0, counts=None, score=None, measures=()
+                )
+            pending.add_verdict(task, verdict, self._record(task, verdict))
+
+    def _id_of(self, task: Task) -> str:
+        name, pending = task.preferred_id, task.pending
+        if self._index.versions == "replace" and not task.item.key and pending.count > 1:
+            # A place in a file, which the next file of this name may give to another item.
+            return f"{name}-{text_digest(task.item.text).hex()[:12]}"
+        return name
 
     def _log_verdict(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
@@ -381,6 +390,10 @@ class ItemJudge:
             if verdict.score is not None:
                 fields |= {"score": verdict.score, "evidence": verdict.evidence}
             self._log.write("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.pending.name)
+        if verdict.version_of is not None:
+            self._counters.repeated_ids += 1
+            fields = {"judged_as": verdict.id, "file": task.pending.name, "message": "another item already has this id"}
+            self._log.write("repeated_id", id=verdict.version_of, **fields)
         if verdict.flag:
             self._log.write("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
 
@@ -397,18 +410,3 @@ class ItemJudge:
         except Exception:
             # The verdict stands even if the search for evidence fails.
             return verdict_record(verdict, recipe, task.pending.name, classifier=classifier)
-
-    def _unique_ids(self, preferred_ids: list[str]) -> list[str]:
-        """Return a unique id for each item: its own, or with ``~2``, ``~3`` appended."""
-        taken_ids = self._store.judged_ids(preferred_ids)
-        found: list[str] = []
-
-        def is_taken(number: int) -> bool:
-            numbered = f"{name}~{number}"
-            return numbered in taken_ids or bool(self._store.judged_ids([numbered]))
-
-        for name in preferred_ids:
-            unique = f"{name}~{self._numbers.next_free(name, is_taken)}" if name in taken_ids else name
-            taken_ids.add(unique)
-            found.append(unique)
-        return found

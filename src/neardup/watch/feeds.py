@@ -1,32 +1,38 @@
 """XML of news, as it occurs: feeds in RSS 0.9x, 1.0 and 2.0 and Atom, and news in NITF, NewsML 1 and NewsML-G2.
 
-Entities of HTML, a bare ``&`` and control characters are repaired as text; other XML that is not well-formed is
-rejected. The recovery of libxml2 is no substitute: it drops a bare ``&`` or ``<``, and after an unclosed tag it nests
-the following items in each other. Every pattern here takes time in proportion to the text.
+Entities of HTML, a bare ``&``, control characters, prefixes without a namespace and what follows the root are repaired
+as text. A feed that is not well-formed then is read item by item, so that a fault costs no other item; only an item
+whose end is missing is rejected. The recovery of libxml2 reads such a single item, but never a whole feed: after an
+unclosed tag it nests the following items in each other. Every pattern here takes time in proportion to the text. A
+parser of lxml is made for each file and never shared between threads.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from html.entities import html5
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import InputError
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines, strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time, join_title
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, join_title, plain_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_CONTENT = "{http://purl.org/rss/1.0/modules/content/}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _ATOM = "{http://www.w3.org/2005/Atom}"
+_MEDIA = "{http://search.yahoo.com/mrss/}"
+#: What the text of an item is called, in order of preference, in the namespace of the feed or in any other, such as
+#: ``content:encoded``, ``atom:content``, ``xhtml:body`` and ``itunes:summary``.
+_RSS_BODIES = ("encoded", "full-text", "fulltext", "content", "body", "div", "description", "summary", "abstract")
+_ATOM_BODIES = ("content", "encoded", "full-text", "fulltext", "body", "div", "summary", "description", "abstract")
 #: How the namespaces of RSS 0.90, 1.0 and 2.0 begin.
 _RSS = tuple(
     f"{{http://{host}/" for host in ("purl.org/rss", "my.netscape.com", "channel.netscape.com", "backend.userland.com")
@@ -45,6 +51,8 @@ class _Fields(NamedTuple):
     body: str
     link: str
     times: Iterable[str]
+    #: The texts of other elements, by name, of an item without a body.
+    others: Mapping[str, str] = MappingProxyType({})
 
 
 def feed_items(data: bytes, found: Items) -> Iterator[Item]:
@@ -53,33 +61,70 @@ def feed_items(data: bytes, found: Items) -> Iterator[Item]:
     for where, element in _item_elements(data, name, found):
         raw: bytes = load_lxml().tostring(element, encoding="utf-8", with_tail=False)
         fields = fields_of(element)
-        if text := join_title(fields.title, fields.body):
-            link = fields.link.strip()
-            yield Item(fields.key.strip(), text, fields.title, first_time(fields.times), link, raw)
+        body = fields.body or (found.unknown_text(where, fields.others) if fields.others else "")
+        if text := join_title(fields.title, body):
+            time = found.date_of(where, fields.times)
+            yield Item(fields.key.strip(), text, fields.title, time, fields.link.strip(), raw)
         else:
             found.reject(where, NO_TEXT, raw)
 
 
 def _rss_fields(item: Element) -> _Fields:
-    dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
+    dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_ATOM}published", f"{_TERMS}modified", f"{_TERMS}issued")
+    body = _first_body(item, _RSS_BODIES)
     return _Fields(
-        key=_text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", ""),
-        title=_markup(item, "title", f"{_DC}title"),
-        body=_markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description"),
+        key=_text(item, "guid", f"{_DC}identifier", f"{_ATOM}id") or item.get(f"{_RDF}about", ""),
+        title=_markup(item, "title", f"{_DC}title", f"{_ATOM}title", f"{_MEDIA}title"),
+        body=body,
         link=_text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link")),
-        times=_texts(item, dates),
+        times=_texts(item, (*dates, "date", "published", "updated", f"{_TERMS}created")),
+        others={} if body else _other_texts(item),
     )
 
 
 def _atom_fields(entry: Element) -> _Fields:
     """Return the fields of an entry; its time is that of its last update."""
+    body = _first_body(entry, _ATOM_BODIES)
     return _Fields(
         key=_text(entry, "id"),
-        title=_atom_text(_child(entry, "title")),
-        body=_atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary")),
+        title=_atom_text(_child(entry, "title")) or _markup(entry, f"{_DC}title", f"{_MEDIA}title"),
+        body=body,
         link=_link_of(child for child in entry if child.tag == f"{_namespace(entry.tag)}link"),
-        times=_texts(entry, ("updated", "modified", "published", "issued", "created", f"{_DC}date")),
+        times=_texts(entry, ("updated", "modified", "published", "issued", "created", f"{_DC}date", "pubDate")),
+        others={} if body else _other_texts(entry),
     )
+
+
+def _first_body(item: Element, names: Sequence[str]) -> str:
+    """Return the text of the first child of those local names that has one, then that of a media element."""
+    children: dict[str, list[Element]] = {}
+    own = _namespace(item.tag)
+    for child in item:
+        if not _is_media(child):
+            found = children.setdefault(_local_name(child).lower(), [])
+            found.insert(0 if _namespace(child.tag) == own else len(found), child)
+    texts = (_text_construct(child) for name in names for child in children.get(name, ()))
+    media = (_markup_of(child) for child in item.iter("{*}description", "{*}text") if _is_media(child))
+    return next(filter(None, texts), "") or next(filter(None, media), "")
+
+
+def _is_media(element: Element) -> bool:
+    return _namespace(element.tag).rstrip("/}") == _MEDIA.rstrip("/}")
+
+
+def _text_construct(element: Element) -> str:
+    """Return a text of Atom, or of RSS, where it is markup."""
+    return _atom_text(element) if _namespace(element.tag) == _ATOM or "type" in element.attrib else _markup_of(element)
+
+
+def _other_texts(item: Element) -> dict[str, str]:
+    """Return the texts of the children of an item by their local names."""
+    found: dict[str, str] = {}
+    for child in item:
+        if not _is_media(child) and (text := _markup_of(child)):
+            name = _local_name(child)
+            found[name] = f"{found[name]}\n{text}" if name in found else text
+    return found
 
 
 def _nitf_fields(root: Element) -> _Fields:
@@ -180,21 +225,25 @@ def _text(element: Element, *names: str) -> str:
 def _markup(element: Element, *names: str) -> str:
     """Return the text of the first child of those names that has one, without markup, escaped or as elements."""
     found = (child for name in names if (child := _child(element, name)) is not None)
-    texts = (_text_of(child) if len(child) else strip_tags(child.text or "") for child in found)
-    return next(filter(None, texts), "")
+    return next(filter(None, map(_markup_of, found)), "")
+
+
+def _markup_of(element: Element) -> str:
+    return _text_of(element) if len(element) else strip_tags(element.text or "")
 
 
 def _atom_text(element: Element | None) -> str:
     """Return a text of Atom, which is plain, escaped markup, or elements."""
     if element is None:
         return ""
-    kind = element.get("type", "text").strip().lower()
+    kind = element.get("type", "text").partition(";")[0].strip().lower()
     if len(element):
         return _text_of(element)
     text = element.text or ""
     if kind in _MARKUP or element.get("mode") == "escaped":
         return strip_tags(text)
-    return text.strip() if kind == "text" or kind.startswith("text/") else ""
+    # Many feeds have markup without saying so.
+    return plain_text(text).strip() if kind in ("text", "") or kind.startswith("text/") else ""
 
 
 def _link_of(links: Iterable[Element]) -> str:
@@ -229,7 +278,8 @@ _NAME = rf"(?:{_NAME_PART}:)?{_NAME_PART}"
 
 _CDATA_OR_COMMENT = r"<!\[CDATA\[(?P<characters>.*?)(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
 _REFERENCE = re.compile(
-    rf"{_CDATA_OR_COMMENT}|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?", re.DOTALL
+    rf"{_CDATA_OR_COMMENT}|<(?![A-Za-z_:/!?])|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?",
+    re.DOTALL,
 )
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
@@ -243,6 +293,8 @@ def _html_character(match: re.Match[str]) -> str:
 
 def _repaired_reference(match: re.Match[str]) -> str:
     whole, number = match[0], match["number"]
+    if whole == "<":
+        return "&lt;"
     if whole.startswith("<") or match["name"] in _XML_NAMES:
         return whole
     if number is not None:
@@ -280,9 +332,9 @@ def load_lxml() -> Any:
     return etree
 
 
-@cache
-def _parser() -> Any:
+def _parser(*, recover: bool = False) -> Any:
     return load_lxml().XMLParser(
+        recover=recover,
         encoding="utf-8",
         resolve_entities=False,
         load_dtd=False,
@@ -308,11 +360,10 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
     entities_replaced = _REFERENCE.sub(lambda match: _html_character(match) or match[0], text) if had_doctype else text
     root, fault = _parse(entities_replaced)
     if root is None:
-        text = _REFERENCE.sub(_repaired_reference, _CONTROL_CHARACTER.sub(" ", text))
+        text = _repaired(text)
         root, _ = _parse(text)
         if root is None:
-            is_cut = not _has_end_tag(text)
-            found.reject("the file", TRUNCATED_FILE if is_cut else fault, data, is_cut)
+            yield from _single_items(text, name, fault, data, found)
             return
         found.notes.append(Note("the file", fault))
     # Items of modules and items inside of items are none, unless there are no others.
@@ -320,6 +371,86 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
     namespaces = ("", _namespace(root.tag))
     expected = [one for one in outermost if (space := _namespace(one.tag)) in namespaces or space.startswith(_RSS)]
     yield from ((f"item {number}", element) for number, element in enumerate(expected or outermost, 1))
+
+
+def _repaired(text: str) -> str:
+    """Return a text with references, prefixes and its end as XML demands."""
+    text = _REFERENCE.sub(_repaired_reference, _CONTROL_CHARACTER.sub(" ", text))
+    root = _ROOT.match(text)
+    if root is None:
+        return text
+    # All prefixes, also those that only some element declares: a namespace that is declared twice is no fault.
+    markup = _CDATA.sub("", text)
+    start = text[root.start(1) : text.find(">", root.end())]
+    missing = set(_PREFIX.findall(markup)) - set(_DECLARED_PREFIX.findall(start)) - {"xml", "xmlns"}
+    if missing and len(missing) <= _MAX_PREFIXES:
+        declared = "".join(f' xmlns:{one}="{_NAMESPACES.get(one.lower(), f"urn:{one}")}"' for one in sorted(missing))
+        text = text[: root.end(1)] + declared + text[root.end(1) :]
+    return text[: _last_end(text, root[1], 0, len(text)) or len(text)]
+
+
+def _last_end(text: str, tag: str, begin: int, end: int) -> int:
+    """Return the end of the last end tag of that name within text[begin:end]; 0 without one."""
+    found = 0
+    for match in re.compile(rf"</{re.escape(tag)}\s*>").finditer(text, begin, end):
+        found = match.end()
+    return found
+
+
+def _single_items(text: str, name: str, fault: str, data: bytes, found: Items) -> Iterator[tuple[str, Element]]:
+    """Yield the items of a feed that is not well-formed, each parsed alone; items without an end are rejected."""
+    root = _ROOT.match(text)
+    begins = [] if root is None else _starts_of(text, name, root.end())
+    if root is None or not begins or root[1].rpartition(":")[2] == name or _OPEN_DOCTYPE.match(text):
+        is_cut = not _has_end_tag(text)
+        found.reject("the file", TRUNCATED_FILE if is_cut else fault, data, is_cut)
+        return
+    found.notes.append(Note("the file", fault))
+    opening = text[root.start(1) - 1 : text.find(">", root.end()) + 1]
+    is_cut = not _has_end_tag(text)
+    for number, (begin, after) in enumerate(zip(begins, [*begins[1:], (len(text), "")], strict=True), 1):
+        at, tag = begin
+        close = _last_end(text, tag, at, after[0])
+        where = f"item {number}"
+        if not close:
+            raw = text[at : after[0]].encode(errors="replace")
+            is_last = number == len(begins) and is_cut
+            found.reject(where, TRUNCATED_FILE if is_last else f"its end tag </{tag}> is missing", raw, is_last)
+            continue
+        item = f"{opening}{text[at:close]}</{root[1]}>"
+        parsed, reason = _parse(item)
+        if parsed is None:
+            parsed, _ = _parse(item, recover=True)
+            found.notes.append(Note(where, reason))
+        element = None if parsed is None else _first_element(parsed, name)
+        if element is None:
+            found.reject(where, reason, text[at:close].encode(errors="replace"))
+        else:
+            yield where, element
+    if is_cut and not any(part.ended_early for part in found.broken_parts):
+        found.reject("the end", TRUNCATED_FILE, b"", True)
+
+
+def _starts_of(text: str, name: str, begin: int) -> list[tuple[int, str]]:
+    """Return where the items of a feed begin, outside of CDATA and comments, and the names of their tags."""
+    pattern = re.compile(rf"{_CDATA_OR_COMMENT}|<(?P<tag>(?:{_NAME_PART}:)?{name})(?=[\s>])", re.DOTALL)
+    return [(match.start(), match["tag"]) for match in pattern.finditer(text, begin) if match["tag"]]
+
+
+#: Where characters that look like tags are none.
+_CDATA = re.compile(_CDATA_OR_COMMENT, re.DOTALL)
+_PREFIX = re.compile(rf"[</\s]({_NAME_PART}):{_NAME_PART}(?=[\s/>=])")
+_DECLARED_PREFIX = re.compile(rf"\sxmlns:({_NAME_PART})\s*=")
+_MAX_PREFIXES = 100
+#: The namespaces that these prefixes have in feeds.
+_NAMESPACES = {
+    "content": "http://purl.org/rss/1.0/modules/content/",
+    "dc": _DC[1:-1],
+    "dcterms": _TERMS[1:-1],
+    "rdf": _RDF[1:-1],
+    "atom": _ATOM[1:-1],
+    "media": _MEDIA[1:-1],
+}
 
 
 def _without_doctype(text: str) -> tuple[str, bool]:
@@ -333,13 +464,13 @@ def _without_doctype(text: str) -> tuple[str, bool]:
     return found[1] + "\n" * text.count("\n", found.end(1), found.end()) + text[found.end() :], True
 
 
-def _parse(text: str) -> tuple[Element | None, str]:
+def _parse(text: str, *, recover: bool = False) -> tuple[Element | None, str]:
     """Return the root of XML; or None, and the reason why it is not well-formed."""
     if _OPEN_DOCTYPE.match(text):
         return None, "not well-formed XML (a document type that does not end)"
     etree = load_lxml()
     try:
-        return etree.fromstring(text.encode(errors="replace"), _parser()), ""
+        return etree.fromstring(text.encode(errors="replace"), _parser(recover=recover)), ""
     except etree.XMLSyntaxError as error:
         reason = next(iter(str(error.msg).splitlines()), "")
         return None, f"not well-formed XML ({reason[:120]})"

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import Literal, NamedTuple
 
+from neardup.documents.inputs import kind_of_bytes
+from neardup.text.contents import article_of, require_content
 from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_partial_bom
-from neardup.text.html import TagScanner, extract_article, require_trafilatura, strip_tags
+from neardup.text.html import TagScanner, strip_tags
+from neardup.watch.archives import crawl_items, mail_items, mailbox_items
 from neardup.watch.feeds import FEEDS, feed_items, load_lxml, root_name
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, failed_article_note
 from neardup.watch.json_items import json_lines, json_values
 
 #: ``xml`` is XML of a kind that cannot be read.
-Kind = Literal["text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl"]
+Kind = Literal[
+    "text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl", "mail", "mbox", "warc"
+]
 
 #: Kinds of files with exactly one item.
-_SINGLE_ITEM_KINDS = frozenset({"text", "html", "json", "nitf", "xml"})
+_SINGLE_ITEM_KINDS = frozenset({"text", "html", "json", "nitf", "xml", "mail"})
 _GZIP = b"\x1f\x8b"
+_PACKED_CRAWLS = (".warc.gz", ".wet.gz")
 _SPACE = b" \t\r\n"
 _NON_SPACE = re.compile(rb"[^ \t\r\n]")
 _HTML_NAMES = (
@@ -34,6 +39,10 @@ _HEAD_BYTES = 1 << 16
 #: What may precede the first element, and the name of that element.
 _PROLOG = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
+#: A feed anywhere, with its declaration.
+_LATE_FEED = re.compile(
+    rb"(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--(?s:.*?)-->\s*)?<(?:rss|feed|rdf:RDF)(?:\s[^>]{0,9999})?>"
+)
 _PARTIAL_TAG = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
 _HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
 
@@ -41,6 +50,11 @@ _HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
 def kind_of(data: bytes, name: str) -> Kind:
     """Return the kind of a file; the suffix of its name decides where its first bytes are ambiguous."""
     name_kind = _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower())
+    archive = kind_of_bytes(data[:_HEAD_BYTES], "text")
+    if archive in ("warc", "mbox"):
+        return archive
+    if name_kind in ("mail", "mbox", "warc") or (data.startswith(_GZIP) and name.lower().endswith(_PACKED_CRAWLS)):
+        return name_kind or "warc"
     start = data[:_HEAD_BYTES].lstrip(_SPACE)
     if not start:
         return name_kind or "text"
@@ -49,6 +63,18 @@ def kind_of(data: bytes, name: str) -> Kind:
     if start[:1] == b"<":
         return _markup_kind(start, name_kind)
     return name_kind if name_kind in ("html", "jsonl", "json") else "xml" if _is_xml(name_kind) else "text"
+
+
+def _feed_start(data: bytes, name: str) -> int:
+    """Return where a feed begins behind something else, such as the warning of a program; 0 for other files."""
+    start = data[:_HEAD_BYTES].lstrip(_SPACE)
+    name_kind = _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower())
+    if name_kind in ("text", "html", "json", "jsonl") or start[:1] in (b"{", b"[") or _HTML_DOCTYPE.match(start):
+        return 0
+    if start[:5].lower() == b"<html" or (start[:1] == b"<" and _markup_kind(start, name_kind) in FEEDS):
+        return 0
+    found = _LATE_FEED.search(data, 0, _HEAD_BYTES)
+    return found.start() if found else 0
 
 
 def _is_xml(kind: Kind | None) -> bool:
@@ -101,9 +127,10 @@ def parse_items(name: str, data: bytes) -> Items:
     """Read the items of a file.
 
     Kinds are plain text, HTML, RSS, Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of objects, or an object
-    that wraps such a list) and JSON lines. The encoding is UTF-8, UTF-16 or UTF-32, or the one that XML or a page
-    declares; other bytes are read as Windows-1252, and a note records that. No content raises an error. An item has the
-    time that it states, never the time of its file, which says nothing about the date of the news.
+    that wraps such a list), JSON lines, mail, mailboxes, and WARC and WET files. The encoding is UTF-8, UTF-16 or
+    UTF-32, or the one that XML or a page declares; other bytes are read as Windows-1252, and a note records that. No
+    content raises an error. An item has the time that it states, never the time of its file, which says nothing about
+    the date of the news.
 
     Raises ``InputError`` for a page or a feed if the library that reads it is not installed.
     """
@@ -111,10 +138,14 @@ def parse_items(name: str, data: bytes) -> Items:
     content, damage = data[begin:], ""
     if encoding not in ("", "utf-8"):
         content, damage = _to_utf8(content, encoding)
+    begin = _feed_start(content, name)
+    before, content = content[:begin], content[begin:]
     is_cut_off = damage == TRUNCATED_FILE
     kind = kind_of(content, name)
     found = Items(kind)
-    if data.startswith(_GZIP):
+    if before:
+        found.notes.append(Note("the file", f"{len(before):,} bytes before the feed are not part of it"))
+    if data.startswith(_GZIP) and kind != "warc":
         found.reject("the file", "compressed with gzip; deliver it unpacked", data)
     elif not content.strip(_SPACE) and not damage:
         found.reject("the file", "the file is empty", data, True)
@@ -125,7 +156,7 @@ def parse_items(name: str, data: bytes) -> Items:
         found.reject("the file", damage, data, is_cut_off)
     else:
         if kind == "html":
-            require_trafilatura()
+            require_content("html")
         elif kind in FEEDS:
             load_lxml()
         found.items = _read(kind, content, data, damage, is_cut_off, found)
@@ -189,16 +220,20 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
         found.reject("the file", TRUNCATED_FILE, data, True)
         return
     markup = decode_page(data)
-    text = extract_article(markup).text
+    article = article_of(markup)
+    text = article.text
+    if article.fallback == "failed":
+        found.notes.append(failed_article_note("the file", article.reason))
     if not text:
         found.reject("the file", NO_TEXT, data)
         return
-    title, timestamp, link = _head_fields(markup[:_HEAD_CHARACTERS])
+    title, times, link = _head_fields(markup[:_HEAD_CHARACTERS])
+    timestamp = found.date_of("the file", times)
     yield Item("", text, title, timestamp, link, data)
 
 
-def _head_fields(head: str) -> tuple[str, datetime | None, str]:
-    """Return the title, the time and the address that the head of a page states."""
+def _head_fields(head: str) -> tuple[str, list[str], str]:
+    """Return the title, the times and the address that the head of a page states."""
     title, link, title_start = "", "", -1
     times: dict[str, str] = {}
     for tag in TagScanner(head):
@@ -216,7 +251,7 @@ def _head_fields(head: str) -> tuple[str, datetime | None, str]:
                 times.setdefault(attributes.get(naming, "").lower(), attributes.get("content", ""))
         elif tag.name == "body":
             break
-    return title, first_time(times[name] for name in _META_NAMES.split() if name in times), link
+    return title, [times[name] for name in _META_NAMES.split() if name in times], link
 
 
 def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
@@ -251,6 +286,9 @@ _FORMATS: dict[Kind, _Format] = {
     "xml": _Format(".xml", "", _unknown_xml),
     "json": _Format(".json", "", json_values),
     "jsonl": _Format(".jsonl .ndjson", "", json_lines),
+    "mail": _Format(".eml", "", mail_items),
+    "mbox": _Format(".mbox", "", mailbox_items),
+    "warc": _Format(".warc .wet", "", crawl_items),
 }
 _KIND_OF_SUFFIX = {suffix: kind for kind, one in _FORMATS.items() for suffix in one.suffixes.split()}
 _KIND_OF_ROOT = {root: kind for kind, one in _FORMATS.items() for root in one.roots.split()}

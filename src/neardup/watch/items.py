@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import unescape
 from typing import NamedTuple
 
-from neardup.times import microseconds_of, utc
+from neardup.errors import quoted
+from neardup.text.html import strip_tags
+from neardup.times import microseconds_of, stands_for_no_date, utc
 
 NO_TEXT = "no text"
 TRUNCATED_FILE = "the file ends in the middle"
@@ -40,6 +44,14 @@ class Note(NamedTuple):
 
     where: str  #: as of a `BrokenPart`
     text: str
+    #: The form of what was found, such as that of a date: it is logged once a run, however often it comes, and counted
+    #: under the word before its first space. Empty for what is logged for each file.
+    shape: str = ""
+
+
+def failed_article_note(where: str, reason: str) -> Note:
+    """Return the note on a page whose article was not found."""
+    return Note(where, f"the article was not found ({reason}), so all text of the page stands for it")
 
 
 @dataclass(slots=True)
@@ -59,11 +71,77 @@ class Items:
         """Add a broken part."""
         self.broken_parts.append(BrokenPart(where, reason, raw, ended_early))
 
+    def date_of(self, where: str, values: Iterable[object]) -> datetime | None:
+        """Return the first value that is a time, in UTC; note a date that is stated and cannot be read."""
+        unread = None
+        for value in values:
+            found = microseconds_of(value)
+            if found is not None:
+                return utc(found)
+            if unread is None and isinstance(value, str | int | float) and str(value).strip():
+                unread = value
+        if unread is not None:
+            reason = "stands for none" if stands_for_no_date(unread) else "cannot be read"
+            shape = _LETTERS.sub("a", _DIGIT.sub("9", str(unread)[:_MAX_SHAPE]))
+            text = f"the date {quoted(unread)} {reason}, so the item is dated by its arrival"
+            self.notes.append(Note(where, text, f"{UNREAD_DATES} {shape}"))
+        return None
 
-def first_time(values: Iterable[object]) -> datetime | None:
-    """Return the first value that is a time, in UTC."""
-    found = next((time for time in map(microseconds_of, values) if time is not None), None)
-    return None if found is None else utc(found)
+    def unknown_text(self, where: str, texts: Mapping[str, str], instead_of: str = "") -> str:
+        """Return the text of the fields that may be the text of an item without a usual one, and note their names.
+
+        The text that has a usual name, a description, remains if it is longer. An item is never judged by its title
+        alone while it has a text.
+        """
+        texts = {name: text for name, text in texts.items() if _may_be_body(name, text)}
+        found = "\n".join(texts.values())
+        if len(found) <= len(instead_of):
+            return instead_of
+        names = " and ".join(map(quoted, list(texts)[:_MAX_NAMES]))
+        more = f" and {len(texts) - _MAX_NAMES:,} more" if len(texts) > _MAX_NAMES else ""
+        verb = "is" if len(texts) == 1 else "are"
+        text = f"no field has a usual name for the text of an item, so {names}{more} {verb} compared"
+        self.notes.append(Note(where, text, f"{GUESSED_TEXTS} {sorted(texts)[:_MAX_SHAPE]}"))
+        return found
+
+
+#: What notes of a shape are counted under.
+UNREAD_DATES, GUESSED_TEXTS = "unread_dates", "guessed_texts"
+_LETTERS, _DIGIT = re.compile("[^\\W\\d_]+"), re.compile("\\d")
+_MAX_SHAPE, _MAX_NAMES = 100, 4
+#: Fields of several words that are not the text of an item.
+_OTHER_WORDS = (
+    "author authors authorname byline creator contributor contributors editor publisher source sourcename provider "
+    "copyright copyrightnotice copyrightholder rights license credit creditline usageterms permission section category "
+    "categories tag tags keyword keywords subject location place places language lang sitename site feed channel "
+    "generator comments title headline subtitle kicker name displayname username account user attribution caption alt "
+    "imagealt link url uri id guid date time"
+)
+_OTHER_NAMES = frozenset(_OTHER_WORDS.split())
+_ADDRESS = re.compile(r"\S*://\S*")
+
+
+def _may_be_body(name: str, text: str) -> bool:
+    return canonical_name(name) not in _OTHER_NAMES and len(_ADDRESS.sub(" ", text).split()) >= 3
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of a field without what only writes it in another way: ``raw_text`` and ``rawText``."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+_MARKUP = re.compile(
+    r"</[a-zA-Z][a-zA-Z0-9:]{0,30}\s*>|<(?:p|br|hr|img|div|h[1-6]|ul|ol|li|table|a|figure|iframe|!--)(?=[\s/>-])",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
+
+
+def plain_text(text: str) -> str:
+    """Return a text without markup if it has some, as texts of feeds and of JSON do; else unchanged."""
+    if _MARKUP.search(text):
+        return strip_tags(text)
+    return unescape(text) if _REFERENCE.search(text) else text
 
 
 def join_title(title: str, body: str) -> str:

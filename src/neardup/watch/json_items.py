@@ -10,37 +10,63 @@ from typing import Any
 
 from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
 from neardup.text.encoding import decode_complete, decode_utf8
-from neardup.text.html import strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, first_time, join_title
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, canonical_name, join_title, plain_text
 
 _NOT_JSON = "not valid JSON"
-#: Names of times in news only, tried after those of a corpus.
-_NEWS_TIMES = (
-    "versioncreated datecreated datepublished date_published publisheddate published_date publishedat pub_date "
-    "datemodified date_modified firstcreated"
-)
-_TIME_NAMES = (*TIME_NAMES, *_NEWS_TIMES.split())
-_TITLE_NAMES = ("title", "headline")
-_LINK_NAMES = ("link", "url", "uri")
+
+
+def _canonical(names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(canonical_name, names.split())))
+
+
+_TITLE_NAMES = _canonical("title headline subject")
+_LINK_NAMES = _canonical("link url uri canonical_url permalink canonical alternate")
 #: Descriptions, which a whole feed may have as well as an item.
-_DESCRIPTION_NAMES = ("description", "abstract", "summary", "description_text")
-#: Fields of markup in JSON Feed and ninjs.
-_MARKUP_NAMES = ("content_html", "body_html", "body_xhtml")
-#: Fields of the text itself, in order of preference.
-_BODY_NAMES = (
-    *(name for name in TEXT_NAMES if name not in _DESCRIPTION_NAMES),
-    *("content_text", "body_text", "articlebody"),
-    *_MARKUP_NAMES,
+_DESCRIPTION_NAMES = _canonical(
+    "description abstract summary description_text excerpt snippet teaser lead lead_paragraph standfirst intro "
+    "trail_text"
+)
+#: Fields of the text itself, in order of preference: names of a corpus, of scrapers and of statuses, of markup in JSON
+#: Feed and ninjs.
+_BODY_NAMES = tuple(
+    dict.fromkeys(
+        (
+            *(name for name in map(canonical_name, TEXT_NAMES) if name not in _DESCRIPTION_NAMES),
+            *_canonical("content_text body_text article_body article_text maintext main_text text_content raw_text"),
+            *_canonical("plain_text selftext markdown story story_text content:encoded content_encoded full_content"),
+            *_canonical("content_html body_html body_xhtml html raw_html selftext_html"),
+        )
+    )
+)
+#: Texts that are plain by their name: what looks like markup in them is text.
+_PLAIN_NAMES = frozenset(_canonical("content_text body_text text_content raw_text plain_text markdown"))
+_ID_NAMES = tuple(dict.fromkeys(map(canonical_name, ID_NAMES)))
+_TIMES = tuple(dict.fromkeys(map(canonical_name, TIME_NAMES)))
+#: Where an object in place of a text has the text: WordPress, Feedly and feedparser, Google Reader, XML as JSON.
+_INNER_TEXTS = (
+    "rendered",
+    "value",
+    "content",
+    "text",
+    "body",
+    "html",
+    "plain",
+    "main",
+    "raw",
+    "#text",
+    "_",
+    "$t",
+    "__cdata",
 )
 _TEXT_NAMES = (*_BODY_NAMES, *_DESCRIPTION_NAMES, *_TITLE_NAMES)
 #: Names under which an object wraps a list of items, or another wrapper.
 _WRAPPER_WORDS = (
     "items articles entries documents results data hits stories docs news posts records response feed rss channel item "
-    "entry"
+    "entry children value statuses"
 )
 _WRAPPER_NAMES = frozenset(_WRAPPER_WORDS.split())
 #: Objects that contain the fields of an item in Elasticsearch and in JSON:API.
-_INNER_NAMES = ("_source", "attributes")
+_INNER_NAMES = ("_source", "attributes", "fields")
 #: The maximum depth of nested lists and wrappers.
 _MAX_DEPTH = 16
 _NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
@@ -141,37 +167,84 @@ def _item(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]
         found.reject(where, "not a JSON object", raw)
         return
     fields = _fields_of(value)
-    title = _first_string(fields, _TITLE_NAMES).strip()
-    text = join_title(title, _text_of(fields))
+    title = " ".join(plain_text(_first_string(fields, _TITLE_NAMES)).split())
+    body = _body_of(fields) or _unknown_body(fields, where, found)
+    text = join_title(title, body)
     if not text.strip():
         found.reject(where, NO_TEXT, raw)
         return
-    key = next((str(value) for name in ID_NAMES if _is_id(value := fields.get(name))), "")
-    link = _first_string(fields, _LINK_NAMES)
+    key = next((str(value) for name in _ID_NAMES if _is_id(value := fields.get(name))), "")
+    link = _first_string(fields, _LINK_NAMES, "href")
     try:
         f"{key}{text}{link}".encode()
     except UnicodeEncodeError:
         found.reject(where, "text holds half of a surrogate pair", raw)
         return
-    yield Item(key, text, title, first_time(fields.get(name) for name in _TIME_NAMES), link, raw)
+    time = found.date_of(where, (_plain_time(fields.get(name)) for name in _TIMES))
+    yield Item(key, text, title, time, link, raw)
 
 
 def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object by name in lower case; its own take precedence over those of an inner object."""
+    """Return the fields of an object by canonical name; its own take precedence over those of an inner object."""
     fields: dict[str, Any] = {}
     for holder in (value, *(value.get(name) for name in _INNER_NAMES)):
         for name, one in holder.items() if isinstance(holder, dict) else ():
-            fields.setdefault(name.lower(), one)
+            if fields.get(canonical_name(name)) in (None, ""):
+                fields[canonical_name(name)] = one
     return fields
 
 
-def _text_of(fields: Mapping[str, Any]) -> str:
-    texts = ((name, _first_string(fields, (name,))) for name in (*_BODY_NAMES, *_DESCRIPTION_NAMES))
-    return next(filter(None, (strip_tags(text) if name in _MARKUP_NAMES else text for name, text in texts)), "")
+def _body_of(fields: Mapping[str, Any]) -> str:
+    return _first_text(fields, _BODY_NAMES)
 
 
-def _first_string(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
+def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the text of the first field that has one, without markup."""
+    texts = ((name, _string_of(fields.get(name))) for name in names)
+    return next(
+        (one for name, text in texts if (one := text if name in _PLAIN_NAMES else plain_text(text)).strip()), ""
+    )
+
+
+def _unknown_body(fields: Mapping[str, Any], where: str, found: Items) -> str:
+    """Return the text of an item without a text of a usual name."""
+    known = {*_TEXT_NAMES, *_LINK_NAMES, *_ID_NAMES, *_TIMES, *map(canonical_name, _INNER_NAMES)}
+    unknown = {name: plain_text(_all_strings(one)) for name, one in fields.items() if name not in known}
+    return found.unknown_text(where, unknown, instead_of=_first_text(fields, _DESCRIPTION_NAMES))
+
+
+def _string_of(value: object, *names: str) -> str:
+    """Return the text of a field: a string, an object that contains it, or a list of those, which are paragraphs."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return next(
+            (text for name in (*names, *_INNER_TEXTS) if (text := value.get(name)) and isinstance(text, str)), ""
+        )
+    if isinstance(value, list):
+        return "\n".join(filter(None, (one if isinstance(one, str) else _string_of(one, *names) for one in value)))
+    return ""
+
+
+def _all_strings(value: object, depth: int = 0) -> str:
+    """Return all strings with a space inside a value, each as a line."""
+    if isinstance(value, str):
+        return value
+    if depth > _MAX_DEPTH or not isinstance(value, dict | list):
+        return ""
+    inner = value.values() if isinstance(value, dict) else value
+    return "\n".join(text for one in inner if " " in (text := _all_strings(one, depth + 1)))
+
+
+def _plain_time(value: object) -> object:
+    """Return the time of a field, also of one that MongoDB or Firestore has written."""
+    if not isinstance(value, dict):
+        return value
+    return next((value[name] for name in ("$date", "_seconds", "seconds") if name in value), None)
+
+
+def _first_string(fields: Mapping[str, Any], names: Sequence[str], *inner: str) -> str:
+    return next((text for name in names if (text := _string_of(fields.get(name), *inner))), "")
 
 
 def _is_id(value: object) -> bool:
@@ -196,7 +269,8 @@ def _entries(value: object, depth: int = 0) -> list[object] | None:
         if name not in _WRAPPER_NAMES:
             continue
         entries = [] if inner == [] else _entries(inner, depth + 1)
-        if entries is None and _has_text_in(inner, _BODY_NAMES):
+        has_title = _has_text_in(inner, _TITLE_NAMES) and not _has_text_in(value, _TEXT_NAMES)
+        if entries is None and (_has_text_in(inner, _BODY_NAMES) or has_title):
             entries = [inner]
         if entries is not None:
             wrapped = [*(wrapped or []), *entries]

@@ -31,6 +31,10 @@ class Counters:
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
         #: Files and items rejected, and items whose id another item had.
         self.quarantined = self.repeated_ids = 0
+        #: Items that came before with the same id and text, and items older than the window.
+        self.known = self.late = 0
+        #: Items whose stated date could not be read, and items whose text was in fields of unusual names.
+        self.unread_dates = self.guessed_texts = 0
         self.check_s = 0.0  #: seconds spent on verdicts
         #: Reasons of rejections without the numbers in them, earlier runs included.
         self.reasons: Counter[str] = Counter()
@@ -41,12 +45,17 @@ class Counters:
     def count_verdict(self, verdict: Verdict) -> None:
         """Count a verdict."""
         self.items += 1
+        self.late += verdict.flag == "late"
         if verdict.is_duplicate:
             self.duplicates += 1
             self.exact += verdict.kind == "exact"
             self.recent_duplicates.append(verdict)
         else:
             self.originals += 1
+
+    def count_note(self, name: str) -> None:
+        """Count a note under ``unread_dates`` or ``guessed_texts``."""
+        setattr(self, name, getattr(self, name) + 1)
 
     def count_rejected(self, reasons: Iterable[str]) -> None:
         """Count what was rejected; reasons that differ only in numbers count as one."""
@@ -77,7 +86,11 @@ class Counters:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as they are logged."""
-        names = ("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids")
+        names = (
+            *("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids"),
+            *("known", "late"),
+            *("unread_dates", "guessed_texts"),
+        )
         seconds = {"check_s": round(self.check_s, 3), "saved_s": round(self.saved_s, 1)}
         return {name: getattr(self, name) for name in names} | seconds
 
@@ -184,6 +197,13 @@ def event_sentence(event: str, fields: dict[str, Any]) -> str:
         return f"{fields['file']}{where}: {fields[text]}{more}{end}"
     if event == "repeated_id":
         return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
+    if event == "late":
+        items = "item is" if fields["late"] == 1 else "items are"
+        return f"{fields['file']}: {fields['late']:,} {items} {fields['message']}"
+    if event == "known_items":
+        return (
+            f"{fields['file']}: {fields['known']:,} of {fields['items']:,} items came before, with the same id and text"
+        )
     if event == "resumed":
         return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
     about = f"{fields['file']}: " if "file" in fields else ""

@@ -29,7 +29,7 @@ from neardup.stream.document import Document
 from neardup.stream.index import matching_pairs, read_stored_recipe
 from neardup.stream.replay_report import evidence_in_words
 from neardup.stream.store import Release, StoredDocument, StoreReader
-from neardup.text.html import content_of
+from neardup.text.contents import content_of
 from neardup.times import utc
 from neardup.watch.placement import PlacedItems
 from neardup.watch.settings import FOLDERS, QUARANTINED

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Seconds: the longest pause before another attempt, and the interval of progress events.
 _MAX_PAUSE_S, _PROGRESS_INTERVAL_S = 10.0, 10.0
+#: Notes of more forms are only counted.
+_MAX_SHAPES = 1000
 #: The largest share of the time that scans may take.
 _MAX_SCAN_SHARE = 0.1
 
@@ -49,6 +51,7 @@ class Watcher:
         self._tasks: list[Task] = []
         self._next_scan = 0.0
         self._unreadable_folders: set[str] = set()
+        self._logged_shapes: set[str] = set()
         self._pause = 0.0
         self._last_progress_time = time.monotonic()
         self._last_progress_items = 0
@@ -138,14 +141,16 @@ class Watcher:
             if self.settings.place == "move":
                 self.inbox.forget_file(pending.path)
             self._log.report_recovery(f"move {pending.path}", f"{pending.name} can be moved again")
+            if pending.late_count:
+                message = "older than the window: compared by their exact text only"
+                self._log.write("late", file=pending.name, late=pending.late_count, message=message)
+            if pending.known_count:
+                self._log.write("known_items", file=pending.name, known=pending.known_count, items=pending.count)
             if pending.read.broken_parts:
                 first = pending.read.broken_parts[0]
                 fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken_parts)}
                 self._log.write("quarantined", file=pending.name, **fields)
-            if pending.read.notes:
-                note = pending.read.notes[0]
-                fields = {"where": note.where, "note": note.text, "notes": len(pending.read.notes)}
-                self._log.write("noted", file=pending.name, **fields)
+            self._log_notes(pending)
         for pending, error in self._placer.unmovable:
             message = f"{pending.name} cannot be moved: {error_reason(error)}; it is left in the inbox for now"
             self._log.report_trouble(f"move {pending.path}", message)
@@ -157,6 +162,20 @@ class Watcher:
             with suppress(StoreError):
                 self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.sample_rate()
+
+    def _log_notes(self, pending: PendingFile) -> None:
+        """Log the first note of a file, and each note of a form that this run has not logged yet."""
+        notes = [note for note in pending.read.notes if not note.shape]
+        if notes:
+            fields = {"where": notes[0].where, "note": notes[0].text, "notes": len(notes)}
+            self._log.write("noted", file=pending.name, **fields)
+        for note in pending.read.notes:
+            if not note.shape:
+                continue
+            self.counters.count_note(note.shape.partition(" ")[0])
+            if note.shape not in self._logged_shapes and len(self._logged_shapes) < _MAX_SHAPES:
+                self._logged_shapes.add(note.shape)
+                self._log.write("noted", file=pending.name, where=note.where, note=note.text, notes=1)
 
     def _report_trouble(self, subject: str, message: str, error: Exception) -> None:
         """Log a fault and wait before the next attempt; with ``once``, raise it."""
@@ -294,6 +313,10 @@ class Panel:
         rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
         rows.add_row("originals", f"{counters.originals:,}")
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
+        if counters.known:
+            rows.add_row("known", f"{counters.known:,} that came before, with the same id and text")
+        if counters.late:
+            rows.add_row("late", f"{counters.late:,} older than the window, compared by their exact text only")
         if counters.quarantined:
             rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
         held = f"{statistics.window_documents:,} documents, {self._size_text(statistics.bytes)}"

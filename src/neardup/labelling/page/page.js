@@ -7,6 +7,10 @@
   // Nobody reads a pair in so short a time: an earlier key was meant for the previous pair.
   const MIN_READING_MS = 200;
   const WAITING_NOTE_MS = 300;
+  // A pair of more screens than this is folded.
+  const LONG_SCREENS = 2;
+  const COOKIE = "neardup-labeller";
+  const rememberedName = () => decodeURIComponent(new RegExp(COOKIE + "=([^;]*)").exec(document.cookie)?.[1] ?? "");
 
   const byId = (id) => document.getElementById(id);
   const numbers = new Intl.NumberFormat("en");
@@ -89,13 +93,16 @@
     byId("question").textContent = content.heading;
     byId("asking").hidden = content.labeller !== null;
     document.querySelector("footer").hidden = content.labeller === null;
+    byId("rename").hidden = content.labeller === null;
     if (content.labeller === null) {
       byId("texts").hidden = byId("done").hidden = true;
-      byId("name").value = content.suggested;
+      byId("name").value = rememberedName() || content.suggested;
       byId("name").select();
       return;
     }
     labeller = content.labeller;
+    // A cookie, because the next run has another port.
+    document.cookie = COOKIE + "=" + encodeURIComponent(labeller) + "; SameSite=Strict; Path=/; Max-Age=31536000";
     history.replaceState(null, "", "?labeller=" + encodeURIComponent(labeller));
     document.title = "neardup: " + content.heading;
     byId("labeller").textContent = labeller;
@@ -104,8 +111,15 @@
     showLastAnswer(content.before);
     byId("texts").hidden = !content.pair;
     byId("done").hidden = !!content.pair;
-    if (content.pair) byId("texts").innerHTML = markup.createHTML(content.pair.html);
-    else showDone(content.progress);
+    if (content.pair) {
+      byId("texts").innerHTML = markup.createHTML(content.pair.html);
+      const isLong = byId("texts").scrollHeight > LONG_SCREENS * innerHeight;
+      byId("unfold").hidden = !isLong;
+      setFolded(isLong);
+    } else {
+      byId("unfold").hidden = true;
+      showDone(content.progress);
+    }
     scrollTo(0, 0);
     byId("main").focus({ preventScroll: true });
     appeared = performance.now();
@@ -169,10 +183,18 @@
     what.textContent = "Every label is in the store. Finish ends the program in the terminal; then you can close this window.";
   }
 
+  // The end of a long pair is folded, as long equal passages are.
+  function setFolded(folded) {
+    byId("texts").classList.toggle("folded", folded);
+    byId("unfold").querySelector("span").textContent = folded ? "show all of both texts" : "show the beginnings only";
+  }
+
   function foldOrUnfold() {
     const folds = [...byId("texts").querySelectorAll("details")];
-    const opened = folds.every((fold) => fold.open);
+    const isLong = !byId("unfold").hidden;
+    const opened = folds.every((fold) => fold.open) && !byId("texts").classList.contains("folded");
     for (const fold of folds) fold.open = !opened;
+    if (isLong) setFolded(opened);
   }
 
   // Actions
@@ -231,11 +253,21 @@
   byId("back").addEventListener("click", () => answer("undo"));
   byId("finish").addEventListener("click", finish);
   byId("help-button").addEventListener("click", () => byId("help").showModal());
+  byId("unfold").addEventListener("click", () => setFolded(!byId("texts").classList.contains("folded")));
+  byId("rename").addEventListener("click", () => {
+    labeller = null;
+    update("/api/state", { labeller });
+  });
   byId("asking").addEventListener("submit", (event) => {
     event.preventDefault();
     labeller = byId("name").value;
     update("/api/state", { labeller });
   });
 
-  update("/api/state", { labeller });
+  // The name is asked once in a browser; one in the address or of the command comes first.
+  async function begin() {
+    await update("/api/state", { labeller });
+    if (state && state.labeller === null && rememberedName()) await update("/api/state", { labeller: rememberedName() });
+  }
+  begin();
 })();
