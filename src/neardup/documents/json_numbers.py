@@ -24,7 +24,9 @@ INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 _UNSIGNED = range(1 << 64)
 #: No double has more digits, written out in full.
 _MOST_DIGITS = 767
-_SUSPECTS = re.compile(rb"[0-9][0-9.]{15,}(?:[eE][-+]?[0-9]+)?|[0-9.]+[eE][-+]?[0-9]{3,}")
+_SUSPECTS = re.compile(rb"[0-9](?:[0-9.]{15,}+(?:[eE][-+]?[0-9]+)?|[0-9.]{0,14}+[eE][-+]?[0-9]{3,})")
+#: The bytes before and after a number in JSON; digits inside of strings mostly have others.
+_BEFORE, _AFTER = b"-:,[ \t", b",}] \t\r\n"
 #: A column, or a field of one: names, and None for the items of a list.
 _Place = tuple[str | None, ...]
 
@@ -78,7 +80,8 @@ def inexact_lines(data: bytes) -> Iterator[bytes]:
         return
     end = 0
     for match in _SUSPECTS.finditer(data):
-        if match.start() >= end and not _is_kept(match[0].decode()):
+        is_value = data[match.start() - 1] in _BEFORE and data[match.end() % len(data)] in _AFTER
+        if is_value and match.start() >= end and not _is_kept(match[0].decode()):
             start = data.rfind(b"\n", 0, match.start()) + 1
             end = data.find(b"\n", match.start()) + 1 or len(data)
             yield data[start:end]
