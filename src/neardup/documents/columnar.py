@@ -32,6 +32,7 @@ from neardup.documents.records import (
     ids_from,
     joined_column,
     lengths_of,
+    partitions_beside,
     plain_values,
     readable_texts,
 )
@@ -77,7 +78,11 @@ class ColumnarSource:
     ) -> None:
         self.file, self.files = file, [file]
         self.data = data
-        self._schema = _stored_schema(data.schema)
+        self.partitions = partitions_beside(file, data.schema.names)
+        schema = _stored_schema(data.schema)
+        for name in self.partitions:
+            schema = schema.append(pa.field(name, pa.large_string()))
+        self._schema = schema
         self._types = {field.name: plain_type(field.type) for field in self._schema}
         if len(self._types) < len(self._schema):
             names = self._schema.names
@@ -97,6 +102,22 @@ class ColumnarSource:
     def has_fractions(self, name: str, text: str) -> bool:
         """Return whether a column has doubles that are not whole numbers."""
         return has_fractions(self, name, text)
+
+    def _read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
+        """Yield a group in tables, with the columns that the names of folders state at the end."""
+        if not self.partitions:
+            yield from self.data.read(group, names)
+            return
+        stored = names
+        if names is not None:
+            # Without any column of the file the number of rows would be lost.
+            stored = [name for name in names if name not in self.partitions] or self.data.schema.names[:1]
+        for table in self.data.read(group, stored):
+            for name, value in self.partitions.items():
+                if names is None or name in names:
+                    values = pa.repeat(pa.scalar(value, pa.large_string()), table.num_rows)
+                    table = table.append_column(name, values)
+            yield table
 
     def _path(self, name: str) -> ColumnPath:
         path = self.find_column(name)
@@ -137,7 +158,7 @@ class ColumnarSource:
         """Return the tables of a group, all of which can be read; a large group is read again as they are used."""
         tables: list[pa.Table] | None = []
         rows = size = 0
-        for table in self.data.read(number, names):
+        for table in self._read(number, names):
             rows += table.num_rows
             size += table.get_total_buffer_size()
             if tables is not None and size <= _LARGEST_GROUP:
@@ -146,7 +167,7 @@ class ColumnarSource:
                 tables = None
         if rows != self.data.groups[number].rows:
             raise ValueError(f"it has another number of rows than the {self.data.groups[number].rows} that it declares")
-        return self.data.read(number, names) if tables is None else tables
+        return self._read(number, names) if tables is None else tables
 
     def _unreadable_chunk(self, number: int, group: Group, first: int, error: BaseException) -> Chunk:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
@@ -182,7 +203,7 @@ class ColumnarSource:
             if keep[first : first + group.rows].any():
                 row = first
                 try:
-                    for table in self.data.read(number, None):
+                    for table in self._read(number, None):
                         plain = self._stored_table(table)
                         yield row, plain, keep[row : row + plain.num_rows]
                         row += plain.num_rows

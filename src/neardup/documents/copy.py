@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -20,8 +19,7 @@ from neardup.documents.inputs import (
     strip_query,
     suffixes,
 )
-from neardup.documents.json_numbers import decode
-from neardup.documents.jsonlines import JsonLines
+from neardup.documents.jsonlines import JsonLines, names_in
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
 from neardup.documents.records import Source, unified_schema
@@ -113,7 +111,8 @@ def _verbatim_sources(sources: Sequence[Source], output: str) -> list[LineSource
     if kind in (None, "jsonl") and all(isinstance(source.dialect, JsonLines) for source in lines):
         return lines
     dialects = [source.dialect for source in lines if isinstance(source.dialect, DelimitedDialect)]
-    if kind not in (None, "csv") or len(dialects) < len(lines):
+    has_further_columns = any(source.partitions for source in lines)
+    if kind not in (None, "csv") or len(dialects) < len(lines) or has_further_columns:
         return None
     first = dialects[0]
     are_alike = all((d.names, d.delimiter) == (first.names, first.delimiter) for d in dialects)
@@ -148,17 +147,9 @@ def _with_fields(lines: bytes, added: pa.Table) -> bytes:
     for line, fields in zip(lines.removesuffix(b"\n").split(b"\n"), added.to_pylist(), strict=True):
         # A name may be written with escapes.
         if b"\\u" in line or any(key in line for key in keys):
-            refuse_clash(_names_in(line), added)
+            refuse_clash(names_in(line), added)
         parts += [line.rstrip()[:-1].rstrip(), b", ", json.dumps(fields, ensure_ascii=False).encode()[1:], b"\n"]
     return b"".join(parts)
-
-
-def _names_in(line: bytes) -> list[str]:
-    """Return the names in a JSON object that was read before; of what only Arrow reads, all strings."""
-    try:
-        return list(decode(line.decode()))
-    except (ValueError, RecursionError):
-        return [name.decode(errors="replace") for name in re.findall(rb'"([^"]*)"\s*:', line)]
 
 
 def _codec(sources: Sequence[Source]) -> str:

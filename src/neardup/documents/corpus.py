@@ -33,6 +33,7 @@ from neardup.documents.inputs import (
     format_of_name,
     kind_of_bytes,
     one_line,
+    stated_partitions,
     suffixes,
 )
 from neardup.documents.jsonlines import json_source, may_have_records, texts_of_records
@@ -87,7 +88,21 @@ def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[S
             sources.append(_open_series(kind, series))
         else:
             sources += [_open(file, form, spool) for form, file in group]
+    notes += _notes_on_partitions(sources)
     return sources
+
+
+def _notes_on_partitions(sources: Sequence[Source]) -> list[str]:
+    """Return a note for each column that the name of a folder states and that a file has itself."""
+    found: dict[str, str] = {}
+    for source in sources:
+        if isinstance(source, LineSource | ColumnarSource) and source.columns():
+            for name in stated_partitions(source.file.name).keys() - source.partitions.keys():
+                found.setdefault(name, source.file.name)
+    return [
+        f"{found[name]} has a column {name!r}, which is read in place of the value in the name of its folder"
+        for name in sorted(found)
+    ]
 
 
 def _open_series(kind: str, files: list[InputFile]) -> TextFiles:

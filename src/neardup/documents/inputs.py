@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO, Literal
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
@@ -231,6 +232,8 @@ class InputFile:
     """How quotes are read, if it is delimited text."""
     max_document: int | None = None
     """The bytes of the largest document that is wanted."""
+    partitions: tuple[tuple[str, str | None], ...] = ()
+    """Names and values of the columns that the names of its folders state, for a table."""
 
     @property
     def is_in_maildir(self) -> bool:
@@ -291,7 +294,34 @@ def discover(names: Iterable[str], notes: list[str], spool: str) -> list[InputFi
                 files.extend(_files_at(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes, spool))
     if not files:
         raise InputError("no input was given: name a file, a folder, a glob, a URI, or - for standard input")
-    return files
+    return _with_partitions(files)
+
+
+#: The name of a folder for rows without a value.
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+def stated_partitions(name: str) -> dict[str, str | None]:
+    """Return the columns that the folders right above a file state, as ``lang=en/date=2024-01-01/`` does."""
+    found: list[tuple[str, str | None]] = []
+    for step in reversed(strip_query(name).split("/")[:-1]):
+        key, mark, value = step.partition("=")
+        if not key or not mark:
+            break
+        found.append((unquote(key), None if value == _NULL_PARTITION else unquote(value)))
+    return dict(reversed(found))
+
+
+def _with_partitions(files: list[InputFile]) -> list[InputFile]:
+    """Give all files the columns that the folders of any state; a file has nulls for those of others."""
+    stated = [stated_partitions(file.name) for file in files]
+    names = dict.fromkeys(key for values in stated for key in values)
+    if not names:
+        return files
+    return [
+        replace(file, partitions=tuple((key, values.get(key)) for key in names))
+        for file, values in zip(files, stated, strict=True)
+    ]
 
 
 def _spool_stdin(spool: str) -> InputFile:

@@ -128,6 +128,14 @@ def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) 
     return LineSource(file, codec, dialect, 0, columns, span, "" if head is None else head.encoding)
 
 
+def names_in(line: bytes) -> list[str]:
+    """Return the names in a JSON object that was read before; of what only Arrow reads, all strings."""
+    try:
+        return list(decode(line.decode()))
+    except (ValueError, RecursionError):
+        return [name.decode(errors="replace") for name in re.findall(rb'"([^"]*)"\s*:', line)]
+
+
 class JsonLines:
     """The dialect of JSON lines.
 
@@ -259,6 +267,22 @@ class JsonLines:
             return _storable_schema(_read(data, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError):
             return _inferred(data, name)
+
+    def with_members(self, lines: bytes, values: Mapping[str, str | None]) -> bytes:
+        """Return records with further members at their ends; a member that a record has stays as it is."""
+        keys = {name: json.dumps(name, ensure_ascii=False).encode() for name in values}
+        parts: list[bytes] = []
+        for line in lines.removesuffix(b"\n").split(b"\n"):
+            # A name may be written with escapes.
+            is_simple = b"\\u" not in line and not any(key in line for key in keys.values())
+            own = () if is_simple else names_in(line)
+            members = {name: value for name, value in values.items() if name not in own}
+            body = line.rstrip()[:-1].rstrip()
+            if members:
+                written = json.dumps(members, ensure_ascii=False).encode()[1:]
+                line = body + (b"" if body.endswith(b"{") else b", ") + written
+            parts += [line, b"\n"]
+        return b"".join(parts)
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records with all columns of the schema."""

@@ -6,7 +6,7 @@ this block parsed record by record, so a broken record makes only its own block 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from neardup.documents.arrays import is_text_type
 from neardup.documents.column_paths import ColumnPath
 from neardup.documents.compression import Codec
 from neardup.documents.inputs import InputFile
@@ -28,9 +30,11 @@ from neardup.documents.records import (
     id_array,
     joined_column,
     order_array,
+    partitions_beside,
     unified_schema,
 )
 from neardup.documents.streams import Block, Records, Span, blocks
+from neardup.errors import InputError
 
 #: Text, id and order value of a record.
 Row = tuple[str, int | str | None, int | float | str | None]
@@ -91,6 +95,9 @@ class Dialect(Protocol):
     def exact_schema(self, schema: pa.Schema, parts: Callable[[], Iterable[bytes]]) -> pa.Schema:
         """Return a schema for the records of all parts in which no number is rounded."""
 
+    def with_members(self, lines: bytes, values: Mapping[str, str | None]) -> bytes:
+        """Return good records with further values where they have none of these names; delimited text is unchanged."""
+
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Return good records as a table of this schema."""
 
@@ -120,7 +127,8 @@ class LineSource:
         self._span = span
         self._codec = codec
         self._header = header
-        self._types = types
+        self.partitions = partitions_beside(file, list(types))
+        self._types = types | dict.fromkeys(self.partitions, pa.large_string())
         self._missing = set[str]()
 
     def columns(self) -> dict[str, pa.DataType]:
@@ -142,6 +150,8 @@ class LineSource:
 
     def find_column(self, name: str) -> ColumnPath | None:
         """Return the column or path that a name means; None if no record of the whole file has it."""
+        if name in self.partitions:
+            return ColumnPath(name, kind=pa.large_string())
         path = self.dialect.find_column(name)
         if path is None and name not in self._missing:
             with closing(self.blocks()) as all_blocks:
@@ -164,8 +174,19 @@ class LineSource:
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the chosen columns, a chunk for each block."""
+        if stated := next((name for name in options.texts if name in self.partitions), None):
+            raise InputError(
+                f"{self.file.name}: {stated!r} is the name of a folder, not a text: name a column of the file"
+            )
+        own = replace(
+            options,
+            id=None if options.id in self.partitions else options.id,
+            order=None if options.order in self.partitions else options.order,
+        )
         for block in self.blocks():
-            chunk = self._chunk(block, options)
+            chunk = self._chunk(block, own)
+            chunk.ids = self._repeated(options.id, len(chunk.texts)) if options.id != own.id else chunk.ids
+            chunk.order = self._repeated(options.order, len(chunk.texts)) if options.order != own.order else chunk.order
             if block.damage:
                 # What follows the break is unknown, so no row is counted.
                 line = block.line + block.data.count(b"\n")
@@ -175,6 +196,10 @@ class LineSource:
                     )
                 )
             yield chunk
+
+    def _repeated(self, name: str | None, rows: int) -> Any:
+        """Return the value that a folder states for each row."""
+        return pa.repeat(pa.scalar(self.partitions[name or ""], pa.large_string()), rows)
 
     def _chunk(self, block: Block, options: ReadOptions) -> Chunk:
         rows = block.starts.size
@@ -250,24 +275,39 @@ class LineSource:
     def lines(self, keep: np.ndarray) -> Iterator[tuple[int, bytes]]:
         """Pass two, verbatim: yield for each block the number of kept records, and their bytes unchanged."""
         for _, block, mask in self._kept_parts(keep):
-            yield int(np.count_nonzero(mask)), block.select(mask, self.dialect.line_end)
+            data = block.select(mask, self.dialect.line_end)
+            if self.partitions:
+                data = self.dialect.with_members(data, self.partitions)
+            yield int(np.count_nonzero(mask)), data
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Return a schema for all kept rows."""
         schemas = [self.dialect.schema(block.select(mask), self.file.name) for _, block, mask in self._kept_parts(keep)]
         unified = unified_schema(schemas, self.file.name)
-        return self.dialect.exact_schema(
+        schema = self.dialect.exact_schema(
             unified, lambda: (block.select(mask) for _, block, mask in self._kept_parts(keep))
         )
+        for name in self.partitions:
+            schema = schema if name in schema.names else schema.append(pa.field(name, pa.large_string()))
+        return schema
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: yield the kept rows in order, as tables of this schema."""
         for _, block, mask in self._kept_parts(keep):
-            yield self.dialect.table(block.select(mask), schema, self.file.name)
+            table = self.dialect.table(block.select(mask), schema, self.file.name)
+            for name, value in self.partitions.items():
+                place, kind = schema.get_field_index(name), schema.field(name).type
+                if value is not None and (is_text_type(kind) or pa.types.is_null(kind)):
+                    filled = pc.fill_null(table[name].cast(pa.large_string()), value)
+                    table = table.set_column(place, schema.field(name), filled.cast(kind))
+            yield table
 
     def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
         """Yield the kept rows one by one, unchanged."""
         for first, block, mask in self._kept_parts(keep):
             lines = block.lines_of_records()
             for position in np.flatnonzero(mask).tolist():
-                yield RawRecord(first + position, int(lines[position]), block.record(position))
+                record = block.record(position)
+                if self.partitions:
+                    record = self.dialect.with_members(record, self.partitions)
+                yield RawRecord(first + position, int(lines[position]), record)

@@ -476,6 +476,11 @@ class Source(ColumnSource, Protocol):
         """Yield the kept rows one by one, as raw as the format allows."""
 
 
+def partitions_beside(file: InputFile, names: Sequence[str]) -> dict[str, str | None]:
+    """Return the columns that a file's folders state and the file itself lacks; a file without columns has none."""
+    return {name: value for name, value in file.partitions if name not in names} if names else {}
+
+
 def has_fractions(source: Source, name: str, text: str) -> bool:
     """Return whether the first doubles of a column are not all whole numbers."""
     if not pa.types.is_floating(source.columns()[name]):
