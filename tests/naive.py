@@ -131,6 +131,31 @@ def keepers(count: int, pairs: dict[tuple[int, int], float], order: Sequence[int
     return dropped
 
 
+def group_keepers(
+    groups: Sequence[Any], pairs: dict[tuple[int, int], float], order: Sequence[int], share: Fraction, inputs: int
+) -> dict[Any, tuple[Any, int]]:
+    """Each dropped group with the one it is dropped for, and how many of its documents match there.
+
+    The documents from ``inputs`` on are of a reference, whose groups are all kept.
+    """
+    members: dict[Any, list[int]] = {}
+    for d in order:
+        members.setdefault(groups[d], []).append(d)
+    kept: list[Any] = []
+    dropped: dict[Any, tuple[Any, int]] = {}
+    for group, documents in members.items():
+        best: tuple[Any, int] | None = None
+        for other in kept if documents[0] < inputs else ():
+            matched = sum(any((min(d, e), max(d, e)) in pairs for e in members[other]) for d in documents)
+            if matched and Fraction(matched, len(documents)) >= share and (best is None or matched > best[1]):
+                best = other, matched
+        if best is None:
+            kept.append(group)
+        else:
+            dropped[group] = best
+    return dropped
+
+
 def families(count: int, pairs: dict[tuple[int, int], float]) -> list[list[int]]:
     """Connected components of more than one document, by spreading labels until nothing changes."""
     label = list(range(count))

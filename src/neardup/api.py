@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from neardup.documents import Corpus, Ids, Quoting, TextColumn, as_corpus, cluster_column, corpus_of, open_corpus
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, with_suggestions
 from neardup.keep.order import order_column, parse_preference
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neardup.recipe.named import Choices
 
 
+@with_suggestions
 def open_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
@@ -75,7 +76,7 @@ def neighbors(
     text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> Neighbors:
@@ -130,7 +131,7 @@ def query(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -203,7 +204,7 @@ def audit(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -272,6 +273,7 @@ def audit(
     return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=select_examples(drawn, judgements))
 
 
+@with_suggestions
 def explore(
     data: Any,
     *,
@@ -290,7 +292,7 @@ def explore(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
     """Measure how similar texts are to each other, and suggest features and a threshold to begin with.
@@ -362,6 +364,7 @@ def _choose_recipe(index: DiskIndex | None, recipe: AnyRecipe | None, choices: C
     return pick_recipe(None if index is None else index.recipe, recipe, choices)
 
 
+@with_suggestions
 def open_index(path: str | PathLike[str]) -> DiskIndex:
     """Open the present state of an index on disk, for ``dedup(..., against=)``, ``query`` and ``neighbors``.
 
@@ -435,11 +438,13 @@ def dedup(
     time_column: str | None = None,
     title_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
-    pairs_per_document: float | None = 20.0,
+    memory: int | str | None = None,
+    pairs_per_document: float | str | None = 20.0,
     margin: float | None = None,
     within: str | None = None,
     prefer: str | tuple[str, Sequence[str]] | None = None,
+    drop_by: str | None = None,
+    drop_share: float | str = 1.0,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -469,12 +474,13 @@ def dedup(
         empty ones.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the result.
-    memory : int, optional
-        Memory limit in bytes; by default, half of the free memory is for feature sets. What does not fit is computed
-        again in further passes over the input, with the same result.
-    pairs_per_document : float or None
+    memory : int or str, optional
+        Memory limit in bytes, or a text like ``"2GB"``; by default, half of the free memory is for feature sets. What
+        does not fit is computed again in further passes over the input, with the same result.
+    pairs_per_document : float, "all" or None
         If there are more pairs than this times the documents (and than a million), only pairs of a dropped and a kept
-        document are found. These decide what is kept, so the same documents are kept. None finds all pairs.
+        document are found. These decide what is kept, so the same documents are kept. None or ``"all"`` finds all
+        pairs.
     margin : float, optional
         How far beyond the threshold to search as well, such as 0.2: for ``Result.at``, and for ``Result.report``, which
         shows what is just below the threshold. It changes nothing else. Raising it takes longer; None searches nowhere.
@@ -485,6 +491,12 @@ def dedup(
         A column and its values in order of preference, ``"source=reuters,wire"`` or ``("source", ["reuters",
         "wire"])``. Of matching documents, the one with the earliest value is kept; documents with other values come
         last, and ``keep`` decides ties.
+    drop_by : str, optional
+        A column whose values are groups, such as repositories or threads, that are dropped whole or stay whole: a group
+        is dropped if at least ``drop_share`` of its documents match kept documents of one other group. All pairs are
+        found then. A document without a value is a group of its own.
+    drop_share : float
+        The share of a group's documents, above 0 and up to 1, by default all.
     encoder : Encoder, optional
         An object whose ``encode(texts)`` returns embeddings, for the measure ``semantic``; neardup includes none and
         downloads nothing.
@@ -522,6 +534,8 @@ def dedup(
         margin=margin,
         within=within,
         prefer=prefer,
+        drop_by=drop_by,
+        drop_share=drop_share,
         encoder=encoder,
         progress=progress,
     )
@@ -544,11 +558,13 @@ def dedup_files(
     allow_torn: bool = False,
     quoting: Quoting = "standard",
     threads: int | None = None,
-    memory: int | None = None,
-    pairs_per_document: float | None = 20.0,
+    memory: int | str | None = None,
+    pairs_per_document: float | str | None = 20.0,
     margin: float | None = None,
     within: str | None = None,
     prefer: str | tuple[str, Sequence[str]] | None = None,
+    drop_by: str | None = None,
+    drop_share: float | str = 1.0,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -598,6 +614,8 @@ def dedup_files(
         margin=margin,
         within=within,
         prefer=prefer,
+        drop_by=drop_by,
+        drop_share=drop_share,
         encoder=encoder,
         progress=progress,
     )

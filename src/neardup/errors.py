@@ -14,10 +14,15 @@ The command line prints only the message and exits with 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 #: Whether a command runs; messages of the whole process then name options of the command line.
 _is_command = False
@@ -105,6 +110,22 @@ def suggestion(word: str, words: Iterable[str]) -> str:
     """Return the end of a message that suggests the most similar word; empty if none is similar."""
     similar = get_close_matches(word, list(words), 1, 0.7)
     return f"; do you mean {similar[0]}?" if similar else ""
+
+
+def with_suggestions(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Make a public function answer an unknown option with the most similar one; ``TypeError``, as Python's own."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Returned:
+        for name in options:
+            if name not in known:
+                similar = suggestion(name, known) or f"; its options are {', '.join(known)}"
+                raise TypeError(f"{function.__name__} has no option {name!r}{similar}")
+        return function(*args, **options)
+
+    return checked
 
 
 def check_count(name: str, number: object, hint: str) -> None:

@@ -69,12 +69,18 @@ class PartialOutput:
 
     def place(self, target: str) -> None:
         """Flush it to the disk and rename it to the target."""
-        if not self._folder:
-            os.fsync(self.handle)
+        self.flush()
         os.replace(self.path, target)
         self._removal.detach()
         flush_folder(os.path.dirname(target))
         self._close()
+
+    def flush(self) -> None:
+        """Flush its data to the disk: that of a file, or of all files and folders in a folder."""
+        if self._folder:
+            flush_tree(self.path)
+        else:
+            os.fsync(self.handle)
 
     def discard(self) -> None:
         """Remove it."""
@@ -151,6 +157,23 @@ def _remove(path: str, *, folder: bool) -> None:
 def _remove_quietly(path: str, *, folder: bool) -> None:
     with suppress(OSError):
         _remove(path, folder=folder)
+
+
+def flush_tree(folder: str) -> None:
+    """Flush all files in a folder to the disk, and then the folders, the innermost first."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            flush_file(os.path.join(parent, name))
+        flush_folder(parent)
+
+
+def flush_file(path: str) -> None:
+    """Flush the data of a closed file to the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def flush_folder(folder: str | os.PathLike[str]) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import math
 import mmap
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -18,13 +19,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, TypedDict, TypeVar
+from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.errors import OutputError, RecipeError, option
+from neardup.errors import OutputError, RecipeError, option, quoted
 
 Work = TypeVar("Work")
 Output = TypeVar("Output")
@@ -149,14 +150,11 @@ class Memory:
     far as there is room.
     """
 
-    least_budget: ClassVar[float] = math.inf
-
     def __init__(self, budget: int | None = None, reserved: int = 0) -> None:
         #: ``reserved`` are the bytes of the budget that other processes of the run take.
         self.budget, self.reserved = budget, reserved
         self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES - reserved, 0)
         if budget is not None:
-            Memory.least_budget = min(budget, Memory.least_budget)
             _return_memory_early()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes, self._lock = 0, threading.Lock()
@@ -276,9 +274,43 @@ def file_limit(maximum: int) -> int:
     return maximum if allowed < 0 else min(maximum, 1 << (max(allowed // 8, 1).bit_length() - 1))
 
 
+#: The budget of the run that writes its result in this context.
+_BUDGET: ContextVar[int | None] = ContextVar("_BUDGET", default=None)
+
+
+@contextmanager
+def within_budget(budget: int | None) -> Iterator[None]:
+    """Let ``spare_memory`` keep to a budget in the block; None is no budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
 def spare_memory() -> float:
-    """Return what is left of the smallest budget of any run of this process; infinity without a budget."""
-    return math.inf if math.isinf(Memory.least_budget) else Memory.least_budget - resident_memory()
+    """Return what is left of the budget of ``within_budget``; infinity without one."""
+    budget = _BUDGET.get()
+    return math.inf if budget is None else budget - resident_memory()
+
+
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
+_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_size(size: str | int) -> int:
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one.
+
+    Raises ``RecipeError`` if it is not a size.
+    """
+    match = None if isinstance(size, bool) else _SIZE.fullmatch(str(size).strip()[:40])
+    found = 0
+    if match is not None and (match["prefix"] or not match["binary"]):
+        base = 1024 if match["binary"] else 1000
+        found = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
+    if found < 1:
+        raise RecipeError(f"{quoted(size)} is not a size; write it like 512MB, 2GB or 1.5GiB")
+    return found
 
 
 def _return_memory_early() -> None:

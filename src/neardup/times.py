@@ -60,7 +60,7 @@ Booleans = npt.NDArray[np.bool_]
 #: A description of the forms, for messages.
 TIME_FORMS = (
     "ISO 8601 such as 2019-03-21T12:30:00Z, a year, a year and month, a date of mail or RSS, or Unix seconds, milli-, "
-    "micro- or nanoseconds, in the years 2 to 2999; 1970-01-01T00:00:00 stands for no date"
+    "micro- or nanoseconds"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -57,11 +57,15 @@ def test_kept_documents_of_a_delivery_are_added_to_the_index(sides: tuple[Path, 
     assert [row["id"] for row in read_lines(kept)] == ["n2"]
     assert documents(index) == 3
     neardup("dedup", new, "--against", index, "--add", "-o", kept, "--force")
-    assert read_lines(kept) == []
+    # Delivered again, the same documents are kept, and none is added twice.
+    assert [row["id"] for row in read_lines(kept)] == ["n2"]
+    assert documents(index) == 3
     assert documents(index) == 3
     write_lines(new, [{"id": "n2", "text": "a text that nobody has seen before, under a name that is there"}])
     before = names_in(tmp_path), kept.read_bytes()
-    assert says(refused("dedup", new, "--against", index, "--add", "-o", kept, "--force"), "'n2'", "remove it first")
+    assert says(
+        refused("dedup", new, "--against", index, "--add", "-o", kept, "--force"), "'n2'", "remove the old one first"
+    )
     assert (names_in(tmp_path), kept.read_bytes()) == before
     assert documents(index) == 3
 
@@ -94,7 +98,8 @@ def test_options_that_do_not_fit_are_refused(sides: tuple[Path, Path, Path], tmp
     assert says(refused("index", "build", new, "-o", index), "exists", f"index add {index}")
     assert says(refused("index", "build", new, "-o", tmp_path / "i", "--recipe", "imatch"), "imatch", "choose another")
     assert says(refused("index", "info", tmp_path), "not an index", "index build CORPUS -o INDEX")
-    assert says(refused("index", "add", index, old), "'fox'", "remove it first")
+    assert says(refused("index", "add", index, old, "--strict-ids"), "'fox'", "leave the new one out")
+    assert says(refused("dedup", new, *against, *out, "--strict-ids"), "--strict-ids", "--add")
     assert says(refused("index", "remove", index, "--ids", tmp_path / "no"), "cannot be read")
     assert says(refused("dedup", new, *against, *out, "--threshold", "0.4"), "0.8", "0.4", "leave the recipe out")
     assert says(refused("dedup", new, *against, *against, *out), "given alone")

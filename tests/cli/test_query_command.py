@@ -107,3 +107,10 @@ def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_p
     twice = json.loads(neardup("compare", corpus, *options, "--classifier", classifier, "--json").stdout)
     assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
     assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]
+
+
+def test_a_document_that_never_begins_or_ends_is_refused_at_once(tmp_path: Path) -> None:
+    corpus = write_lines(tmp_path / "corpus.jsonl", [{"id": 1, "text": FOX}])
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/zero", tmp_path / "pipe"):
+        assert says(refused("query", corpus, "--document", name), str(name), "cannot be read", "give a text file")

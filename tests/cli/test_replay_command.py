@@ -98,7 +98,22 @@ def test_verdicts_are_written_and_kept_in_a_store(flow: Path, tmp_path: Path) ->
             assert row["similarity"] is row["shared"] is row["size"] is row["size_of"] is None
     flags = {row["id"]: row["flag"] for row in rows if row["flag"]}
     assert flags == {"sea-weekend-over": "ahead", "empty": "undecidable"}
-    assert says(refused("replay", flow, *RULES, "--store", store), "'fox'", "already", "verdict")
+
+
+def test_a_replay_continues_in_its_store(flow: Path, tmp_path: Path) -> None:
+    store, *tables = tmp_path / "flow.db", tmp_path / "whole.parquet", tmp_path / "again.parquet"
+    neardup("replay", flow, *RULES, "-o", tables[0])
+    # As after a kill: the store has the verdicts on the first documents.
+    first = write_lines(tmp_path / "first.jsonl", sorted(read_lines(flow), key=lambda row: row["time"] or 0)[:4])
+    neardup("replay", first, *RULES, "--store", store)
+    for _ in range(2):
+        done = neardup("replay", flow, *RULES, "--store", store, "-o", tables[1], "--force")
+        assert "taken from the store" in done.stderr
+        assert pq.read_table(tables[1]).equals(pq.read_table(tables[0]))
+    held = [{**row, "text": "other"} for row in read_lines(flow) if row["id"] == "fox-weekend-over"]
+    other = write_lines(tmp_path / "other.jsonl", held)
+    message = refused("replay", other, *RULES, "--store", store)
+    assert says(message, "already has a verdict on another text under the id", "name another store")
 
 
 def test_repeated_ids_are_refused_without_row_numbers(tmp_path: Path) -> None:

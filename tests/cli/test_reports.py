@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from classifiers import make_classifier
-from commands import FOX, ROSE, RULES, neardup, write_lines
+from commands import FOX, ROSE, RULES, names_in, neardup, refused, write_lines
 from page_markup import Markup
 from sentences import says
 
@@ -133,3 +134,19 @@ def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
     assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")
     assert "0 of 1 are shown" in text_of_page(Path("page.html"))
+
+
+def test_a_report_that_cannot_be_written_leaves_no_output(
+    tmp_path: Path, full_disk: Callable[[int | None], None]
+) -> None:
+    path = write_lines(tmp_path / "in.jsonl", [{"id": n, "text": f"{FOX} {n}"} for n in range(9)])
+    before = names_in(tmp_path)
+    outputs = ("-o", tmp_path / "k.jsonl", "--duplicates", tmp_path / "d.csv", "--summary", tmp_path / "s.json")
+    # A page has hundreds of kilobytes, and the others few.
+    full_disk(20_000)
+    message = refused("dedup", path, *outputs, "--report", tmp_path / "page.html")
+    full_disk(None)
+    assert says(message, "page.html cannot be written", "the disk is full")
+    assert names_in(tmp_path) == before
+    neardup("dedup", path, *outputs, "--report", tmp_path / "page.html")
+    assert len(names_in(tmp_path)) == len(before) + 4

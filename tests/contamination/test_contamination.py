@@ -225,3 +225,27 @@ def test_a_test_set_that_cannot_be_used_is_reported_or_refused(corpora: tuple[Pa
     assert "3 documents repeat an id" in refused(*command)
     test.write_bytes(b'{"id": 1, "question": "cut')
     assert "cut short" in refused(*command)
+
+
+def test_ignored_text_does_not_count(tmp_path: Path) -> None:
+    instruction = " ".join(f"step{number}" for number in range(41))
+    ends = ("the formula is x plus y over z squared", "what is the sum of a and b and c here")
+    train, test = [f"{instruction} {ends[0]}"], [f"{instruction} {ends[1]}", f"{instruction} {ends[0]}"]
+    assert nd.check_contamination(train, test).summary["contaminated"] == 2
+    found = nd.check_contamination(train, test, ignore=f"Answer. {instruction.upper()}")
+    assert [(row["containment"], row["contaminated"]) for row in found.table().to_pylist()] == [
+        (0.0, False),
+        (1.0, True),
+    ]
+    # A short item that lies in it whole, and a long one.
+    short = " ".join(instruction.split()[3:12])
+    mixed = nd.check_contamination([*train, short], [short, instruction, *test], ignore=instruction)
+    assert mixed.summary["too_short"] == 2
+    assert mixed.summary["contaminated"] == 1
+    with pytest.raises(nd.InputError, match="every item of the test set lies in the text of ignore"):
+        nd.check_contamination(train, [short, instruction], ignore=instruction)
+    for name, content in (("ignore.txt", instruction), ("train.txt", train[0]), ("test.txt", test[0])):
+        (tmp_path / name).write_text(content)
+    run = ("contamination", tmp_path / "train.txt", "--test", tmp_path / "test.txt", "--json")
+    for ignore, contaminated in (((), 1), (("--ignore", tmp_path / "ignore.txt"), 0)):
+        assert json.loads(neardup(*run, *ignore).stdout)["contaminated"] == contaminated

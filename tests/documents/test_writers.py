@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from input_files import FORMATS, ROWS, compress, full_mask, texts_of, write_input
 
+import neardup as nd
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module
 from neardup.documents import output as writers_module
 from neardup.documents import streams as streams_module
+from neardup.documents.output import placed_together
 from neardup.errors import NeardupError, OutputError
 
 TABLE = pa.table({"a": [1, 2, None], "score": [0.5, 1.0, 0.25], "text": ["x", 'y "q", z\n', None]})
@@ -354,3 +356,54 @@ def test_a_full_disk_is_one_sentence(
         with pytest.raises(OutputError, match="the disk is full or a limit is reached; free some space"):
             corpus.copy(full_mask(corpus), str(tmp_path / f"o{suffix}"), threads=threads)
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_outputs_are_placed_together_or_not_at_all(tmp_path: Path) -> None:
+    table, names = pa.table({"id": [1, 2], "text": ["a", "b"]}), list[str]()
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.parquet"
+    first.write_text("old")
+
+    def write(*paths: Path) -> None:
+        with placed_together(names):
+            for path in paths:
+                write_table(table, str(path), force=True)
+
+    with pytest.raises(OutputError, match="missing"):
+        write(first, second, tmp_path / "missing" / "third.csv")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["first.jsonl"]
+    assert first.read_text() == "old"
+    assert names == []
+    with placed_together(names):
+        write_table(table, str(first), force=True)
+        write_table(table, str(second))
+        assert first.read_text() == "old"
+    assert names == [str(first), str(second)]
+    assert pq.read_table(second).equals(table)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["first.jsonl", "second.parquet"]
+
+
+def test_every_file_of_a_folder_is_flushed_before_the_folder_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, done, events = tmp_path / "texts", tmp_path / "out", list[str]()
+    (texts / "deep").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "deep/c.txt"):
+        (texts / name).write_text(f"the text of {name}")
+    fsync, replace = os.fsync, os.replace
+
+    def recorded_fsync(handle: int) -> None:
+        fsync(handle)
+        events.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}")).partition("-")[0])
+
+    def recorded_replace(source: str, target: str) -> None:
+        events.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "replace", recorded_replace)
+    with nd.dedup_files(str(texts)) as result:
+        result.write(f"{done}/")
+    before = events[: events.index("rename")]
+    assert {"a.txt", "b.txt", "c.txt", "deep", ".out.partial"} <= set(before)
+    assert before.index("c.txt") < before.index("deep") < before.index(".out.partial")
+    assert sorted(path.name for path in done.rglob("*.txt")) == ["a.txt", "b.txt", "c.txt"]

@@ -231,7 +231,7 @@ def test_one_writer_at_a_time(place: Path) -> None:
 def test_a_failed_writer_leaves_nothing(place: Path) -> None:
     nd.build_index({"id": ["a"], "text": [NEWS]}, place)
     before = sorted(place.rglob("*"))
-    for refused in ({"id": ["b", "a"], "text": [OTHER, NEWS]}, {"id": ["x", "x"], "text": [OTHER, OTHER]}):
+    for refused in ({"id": ["b", "a"], "text": [NEWS, OTHER]}, {"id": ["x", "x"], "text": [OTHER, NEWS]}):
         with pytest.raises(nd.InputError) as caught:
             nd.open_index(place).add(refused)
         assert "'a'" in str(caught.value) or "'x'" in str(caught.value)

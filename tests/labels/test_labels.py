@@ -162,6 +162,9 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
     assert says(computed[0], "Computed labels", "0.83")
     (warning,) = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
     assert says(warning, "1 of the 121", "left out", "not in the corpus", "ids")
+    found = read_labels([("d1", "d1", 1), *many, ("d2", "d2", 0)], names)
+    assert says(found.warnings[0], "2 of the 122 rows", "pair a document with itself, such as", "row 0", "not used")
+    assert np.array_equal(found.keys, read_labels(many, names).keys)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,6 @@ def test_few_computed_and_unknown_labels_bring_warnings() -> None:
         ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "positive")),
         ([("a", "b", None)], {}, ("no label of a pair",)),
         ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
-        ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
         ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
         ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
         ([("a", "b", 1)], {"label_column": "mine"}, ("no column 'mine'", "label_column", "id1, id2, label")),

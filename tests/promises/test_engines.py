@@ -191,7 +191,7 @@ def test_all_interfaces_give_the_same_similarities() -> None:
         (rank + 1, similar[tuple(sorted(("nw-0001", one.neighbor)))]) for rank, one in enumerate(near)
     ]
     text = table["text"][0].as_py()
-    with nd.Index(threshold=0.5, window=None, against="everything") as index:
+    with nd.Index("default", threshold=0.5, window=None, against="everything") as index:
         index.add_many(nd.Document(row["id"], row["text"]) for row in table.to_pylist())
         expected = {one.id: one.similarity for one in index.query(text)}
     found = nd.query(table, text, threshold=0.5).to_arrow().to_pylist()

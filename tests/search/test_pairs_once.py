@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
+from neardup.kernels.window import HALF_RANGE
 from neardup.search import bounded_join, engines, join, scan_count
 
 #: The options of each engine, and constants of its modules that bring its paths about in a small corpus.
@@ -43,13 +44,13 @@ ENGINES: dict[str, tuple[dict[str, Any], dict[Any, dict[str, int]]]] = {
     threads=st.integers(1, 2),
 )
 def test_no_pair_comes_twice(engine: str, seed: int, count: int, against: bool, within: bool, threads: int) -> None:
-    options, constants = ENGINES[engine]
+    chosen, constants = ENGINES[engine]
     rng = random.Random(seed)
     texts = edited_texts(rng, count, numbered_words(30), sizes=(1, 5, 8, 20))
     sides = rng.choices("ab", k=count)
     rows = pa.table({"text": pa.array(texts, pa.string()), "side": pa.array(sides, pa.string())})
     split = rng.randint(0, count) if against else count
-    options = {"features": "words:1", "threads": threads} | options
+    options: dict[str, Any] = {"features": "words:1", "threads": threads} | chosen
     if within:
         options["within"] = "side"
         options.pop("pairs_per_document", None)
@@ -87,7 +88,8 @@ def test_more_documents_than_counting_tells_apart_are_joined_by_prefixes(monkeyp
     monkeypatch.setattr(join, "MIN_MEETINGS", -1)
     monkeypatch.setattr(join, "_MEETINGS_PER_FEATURE", 0)
     texts = edited_texts(random.Random(3), 100, numbered_words(30))
-    recipe = {"features": "words:1", "threshold": 0.5}
+    assert join._MAX_COUNTED_SETS == HALF_RANGE
+    recipe: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
     counted = nd.dedup(texts, **recipe)
     monkeypatch.setattr(join, "_MAX_COUNTED_SETS", 50)
     by_prefix = nd.dedup(texts, **recipe)

@@ -422,7 +422,7 @@ def test_an_explanation_of_hostile_texts_is_bounded(client: httpx.Client) -> Non
     answer = client.post("/v1/explain", json={"left": {"text": left}, "right": {"text": right}})
     assert answer.status_code == 200
     assert len(answer.content) < 100_000
-    assert "of 1,500 passages, the 100 longest are listed" in answer.json()["notes"]
+    assert "of 1,501 passages, the 100 longest are listed" in answer.json()["notes"]
 
 
 @pytest.mark.parametrize(

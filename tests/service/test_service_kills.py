@@ -121,7 +121,7 @@ def test_a_store_in_use_and_wrong_options_are_refused(tmp_path: Path) -> None:
     with served(tmp_path):
         assert says(refused("serve", "--store", tmp_path / "news.db"), "is in use by process", f"{os.getpid()}")
     message = refused("serve", "--store", tmp_path / "news.db", "--window", "7d")
-    assert "made with window '24h', not '168h'" in message
+    assert "made with window 'endless', not '168h'" in message
     message = refused("serve", "--store", tmp_path / "other.db", "--host", "192.0.2.1")
     assert "anybody there could write" in message
     assert not (tmp_path / "other.db").exists()

@@ -134,9 +134,9 @@ def test_the_rules_of_time(name: str) -> None:
 
 
 def test_a_length_of_time_is_written_in_several_ways() -> None:
-    lengths = {nd.Index(window=window).length for window in ("120m", "7200s", "2h", timedelta(hours=2))}
+    lengths = {nd.Index("default", window=window).length for window in ("120m", "7200s", "2h", timedelta(hours=2))}
     assert len(lengths) == 1
-    assert lengths != {nd.Index(window="2h", window_by="hour").length}
+    assert lengths != {nd.Index("default", window="2h", window_by="hour").length}
 
 
 WORDS: dict[str, Any] = {"features": "words:1", "threshold": 0.5, "window": None}
@@ -160,7 +160,7 @@ def test_a_removed_document_matches_nothing_and_keeps_its_verdict() -> None:
 
 
 def test_verdicts_without_a_store_expire_with_the_window() -> None:
-    index = nd.Index(window="1h", now=lambda: NOON + 9e6)
+    index = nd.Index("default", window="1h", now=lambda: NOON + 9e6)
     for i in range(60):
         index.add(nd.Document(f"d{i}", f"{FOX} {i} {i}", NOON + 600 * i))
     assert index.verdict_of("d59") is not None
@@ -184,7 +184,7 @@ def test_verdicts_without_a_store_expire_with_the_window() -> None:
 def test_a_confirmed_gap_stays_confirmed_after_a_restart(tmp_path: Path, batches: list[Any], flags: list[str]) -> None:
     found: list[nd.Verdict] = []
     for batch in batches:
-        with nd.Index(window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
+        with nd.Index("default", window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
             found += index.add_many(nd.Document(f"{text[0]}{time}", text, NOON + time) for text, time in batch)
     assert [v.flag for v in found] == flags
     assert (found[-1].of, found[1].of) == (found[1].id, None)

@@ -139,6 +139,7 @@ def test_a_store_of_the_format_before_is_continued(tmp_path: Path) -> None:
     with sqlite3.connect(options["path"]) as store:
         store.executescript(
             "DROP INDEX kept_digest; DELETE FROM kept; ALTER TABLE documents DROP COLUMN version_of; "
+            "ALTER TABLE state DROP COLUMN sum; "
             "PRAGMA user_version = 2"
         )
     store.close()

@@ -204,7 +204,7 @@ NEWS = "The harbour board voted to widen the eastern channel at a cost of forty 
 def kind_or_error(path: Path, name: str, **choices: Any) -> str:
     """Return the kind of a document that is added to a store, or the error."""
     try:
-        with nd.Index(path=path, window=None, **choices) as index:
+        with nd.Index("default", path=path, window=None, **choices) as index:
             return index.add(nd.Document(name, NEWS, "2024-05-01T08:00")).kind
     except StoreError as error:
         return str(error)

@@ -19,8 +19,9 @@ from sentences import says
 from storing import IDENTITY, Twin, batch, open_store, stored_document
 from streaming import AT_LENGTH
 
+import neardup as nd
 from neardup.errors import StoreError
-from neardup.stream.store import APPLICATION, Store
+from neardup.stream.store import APPLICATION, Store, StoreReader
 
 HERE = str(Path(__file__).parent)
 WRITER = """
@@ -347,3 +348,56 @@ def test_a_full_disk_stores_nothing_and_the_store_continues(
         full_disk(None)
         store.record(rows)
     assert twin.rows
+
+
+#: Changes to single values of a store, as by another program.
+CHANGES = (
+    "UPDATE state SET value = '{}' WHERE name = 'clock'",
+    "UPDATE state SET value = 'nonsense' WHERE name = 'clock'",
+    "UPDATE state SET value = '[1, 2]' WHERE name = 'clock'",
+    "UPDATE state SET value = 'null' WHERE name = 'clock'",
+    "UPDATE state SET value = '3' WHERE name = 'clock'",
+    "UPDATE state SET value = x'00ff' WHERE name = 'clock'",
+    """UPDATE state SET value = replace(value, '"count": ', '"count": "x", "y": ')""",
+    "DELETE FROM state WHERE name = 'clock'",
+    "UPDATE state SET value = 'name = [' WHERE name = 'recipe'",
+    "UPDATE tally SET value = 'many' WHERE name = 'originals'",
+    "UPDATE tally SET value = value + 1 WHERE name = 'originals'",
+    "UPDATE tally SET value = 1e300 WHERE name = 'forgotten'",
+    "UPDATE tally SET value = 99 WHERE name = 'forgotten'",
+    "UPDATE documents SET serial = 9223372036854775807 WHERE serial = 1",
+    "UPDATE documents SET measures = '{' WHERE serial = 0",
+    "UPDATE documents SET version_of = 'x' WHERE serial = 0",
+    "UPDATE held SET serial = 77 WHERE serial = 0",
+    "UPDATE kept SET digest = 'text' WHERE serial = 0",
+    "DROP TABLE state",
+    "DROP TABLE kept",
+    "ALTER TABLE documents DROP COLUMN version_of",
+    "PRAGMA user_version = 2",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_value_is_damage(path: Path, change: str) -> None:
+    documents = [nd.Document("a", "one text of some words", 1e9), nd.Document("b", "and another text of words", 1e9)]
+    with nd.Index("ddd", path=path) as index:
+        index.add_many(documents)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"PRAGMA ignore_check_constraints = ON; {change}")
+    with pytest.raises(StoreError) as caught, nd.Index("ddd", path=path) as index:
+        index.add_many(documents)
+    assert says(caught.value, f"{path} is damaged (", "restore it from a copy")
+
+
+def test_a_release_that_was_changed_is_damage(path: Path) -> None:
+    with nd.Index("ddd", path=path, keep_texts=True) as index:
+        index.add_many(nd.Document(name, "one text of some words", 1e9) for name in "ab")
+        index.release("b", "ann")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript("UPDATE released SET similarity = 'x'")
+    with StoreReader(path) as reader, pytest.raises(StoreError, match="the release of document number 2 is not"):
+        reader.releases(0)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="has the format 99, and neardup"):
+        StoreReader(path)

@@ -69,7 +69,7 @@ def test_all_positions_of_the_longest_run_are_found(items: str, wanted: str) -> 
         longest = next((run for run in runs if run in items), "")
         starts = [i for i in range(len(items)) if longest and items.startswith(longest, i)]
         run = automaton.longest_run(wanted, begin)
-        assert (run.length, run.count) == (len(longest), len(starts))
+        assert (run.length, run.places) == (len(longest), len(starts))
         if starts:
             assert (run.start, automaton.starts(run)) == (starts[0], starts)
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from neardup.classifier.feature_rows import facts_digest
 from neardup.classifier.vector import Records, Vector, needed_columns, read_records
-from neardup.errors import InputError, OutputError, RecipeError, option, quoted
+from neardup.errors import InputError, OutputError, RecipeError, option, quoted, with_suggestions
 from neardup.features.statistics import Statistics
 from neardup.files import read_file, write_file
 from neardup.kernels import Bools, Floats, Words
@@ -347,6 +347,7 @@ _DIGEST_LENGTH = 64
 _ARRAYS = {"fill": 1, "center": 1, "scale": 1, "support": 2, "dual": 1}
 
 
+@with_suggestions
 def load_classifier(path: str | PathLike[str]) -> Classifier:
     """Return the classifier in a classifier file.
 

@@ -9,7 +9,7 @@ import typer
 
 from neardup.cli import screen
 from neardup.cli.command import option, output_option, with_options
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads, read_boilerplate
 from neardup.errors import InputError
 from neardup.pages.numbers import format_count, format_size
 
@@ -56,6 +56,10 @@ def contamination(
         ),
     ] = 0.5,
     min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,
+    ignore: Annotated[
+        str | None,
+        option("FILE", "Text whose n-grams do not count, such as instructions that all items share."),
+    ] = None,
     fail_over: Annotated[
         float | None,
         option("SHARE", "Exit with 1 if a larger share of items is contaminated, such as 0.1%.", parser=_parse_share),
@@ -74,12 +78,14 @@ def contamination(
 
     The answer is exact, and the training texts are read once.
     """
+    boilerplate = "" if ignore is None else read_boilerplate(ignore)
     columns = [] if test_column is None else [name.strip() for name in test_column.split(",")]
     outputs = {"-o": output, "--items": items, "--clean": clean, "--quarantine": read_options.quarantine}
     screen.check_outputs([*inputs, *test], outputs | {"--report": report}, force=force)
 
     from neardup.contamination.contamination import SPANS, check_contamination
     from neardup.documents import open_corpus, open_writer, write_table
+    from neardup.documents.output import placed_together
 
     with read_options.open(inputs) as train, ExitStack() as stack:
         first = columns[0] if columns else None
@@ -92,10 +98,12 @@ def contamination(
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
         with (
-            screen.written_files(),
+            screen.written_files() as written,
+            placed_together(written),
             screen.reading_progress(train, kernels=["contamination.find_grams"], columns=False) as progress,
         ):
-            writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
+            files = stack.enter_context(ExitStack())
+            writer = None if output is None else files.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(
                 train,
                 tests,
@@ -103,10 +111,12 @@ def contamination(
                 ngrams=ngrams,
                 at_least=at_least,
                 min_words=min_words,
+                ignore=boilerplate,
                 threads=threads,
                 progress=progress,
                 write_spans=None if writer is None else writer.write,
             )
+            files.close()
             if items is not None:
                 write_table(result.table(), items, force=force)
             if clean is not None:

@@ -171,6 +171,23 @@ def dedup(
             MORE,
         ),
     ] = None,
+    drop_by: Annotated[
+        str | None,
+        option(
+            "COLUMN",
+            "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
+            MORE,
+        ),
+    ] = None,
+    drop_share: Annotated[
+        str,
+        option(
+            "SHARE",
+            "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
+            MORE,
+            show_default="1, all of them",
+        ),
+    ] = "1",
     keep: Keep = None,
     time_column: Annotated[
         str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
@@ -195,12 +212,7 @@ def dedup(
     Each dropped document matches a kept one, and no two kept ones match.
     """
     _check_outputs(output, dry_run=dry_run, as_json=as_json)
-    if not annotate:
-        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
-    if not add:
-        refuse_ignored(("strict_ids",), "is for --add: give that, too, or leave it out")
-    if within is not None:
-        refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
+    _refuse_ignored(add=add, annotate=annotate, drop_by=drop_by, within=within)
     has_report = report_options.report is not None
     times_used = keep in ("newest", "oldest") or options.classifier is None or has_report
     classifier = options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
@@ -212,8 +224,11 @@ def dedup(
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
+    from neardup.documents.output import placed_together
+    from neardup.keep.groups import parse_share
     from neardup.keep.order import order_column, parse_preference
 
+    parse_share(drop_share)
     preferred = parse_preference(prefer)
     engine = options.spark_engine(recipe, options.threads)
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": options.quarantine, "--summary": summary}
@@ -250,6 +265,8 @@ def dedup(
                 margin=margin,
                 within=within,
                 prefer=preferred,
+                drop_by=drop_by,
+                drop_share=drop_share,
                 without_known=add,
                 strict_ids=strict_ids,
             )
@@ -257,12 +274,15 @@ def dedup(
         if writer is not None:
             writer.add(corpus, keep=result.kept_rows, strict_ids=strict_ids, threads=options.threads, progress=progress)
         with screen.written_files() as written:
-            if not dry_run:
-                prefix = annotate_prefix if annotate else None
-                _write(result, output or "", prefix, duplicates, summary, written, force=force, progress=progress)
-            if report_options.report is not None:
-                page_options = report_options.page_options(title_column=options.title_column, time_column=time_column)
-                result.report(report_options.report, force=force, **page_options)
+            with placed_together(written):
+                if not dry_run:
+                    prefix = annotate_prefix if annotate else None
+                    _write(result, output or "", prefix, duplicates, summary, force=force, progress=progress)
+                if report_options.report is not None:
+                    page_options = report_options.page_options(
+                        title_column=options.title_column, time_column=time_column
+                    )
+                    result.report(report_options.report, force=force, **page_options)
             # Last of all, so that a killed run can be repeated.
             _commit(writer, index)
     if as_json:
@@ -271,6 +291,20 @@ def dedup(
     places = ({} if dry_run else {"kept": output}) | names
     _print_summary(result.summary, corpus, recipe, places, options.memory)
     _warn_if_outside_domain(classifier, result.summary)
+
+
+def _refuse_ignored(*, add: bool, annotate: bool, drop_by: str | None, within: str | None) -> None:
+    """Refuse options that mean nothing without another one, or beside it."""
+    if not annotate:
+        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
+    if not add:
+        refuse_ignored(("strict_ids",), "is for --add: give that, too, or leave it out")
+    if drop_by is None:
+        refuse_ignored(("drop_share",), "is for --drop-by: give that, too, or leave it out")
+    else:
+        refuse_ignored(("pairs_per_document",), "limits the pairs, and --drop-by finds all: leave out one of the two")
+    if within is not None:
+        refuse_ignored(("pairs_per_document",), "limits the pairs, and --within finds all: leave out one of the two")
 
 
 def _check_outputs(output: str | None, *, dry_run: bool, as_json: bool) -> None:
@@ -303,12 +337,11 @@ def _write(
     prefix: str | None,
     duplicates: str | None,
     summary: str | None,
-    written: list[str],
     *,
     force: bool,
     progress: Progress | None,
 ) -> None:
-    """Write all tables, the documents first, and append their names to ``written``.
+    """Write all tables, the documents first.
 
     With a prefix all documents are written, with columns that give their verdicts.
     """
@@ -325,20 +358,13 @@ def _write(
         if progress is not None:
             progress("write", done, total)
 
-    if duplicates is None:
-        write(output, force=force, progress=add_progress)
-        written.append(output)
-    else:
+    write(output, force=force, progress=add_progress)
+    if duplicates is not None:
         table = result.duplicates()
-        # Filled before the kept documents and put in place after them: a full disk then leaves neither.
         with open_writer(duplicates, table.schema, force) as writer:
             writer.write(table)
-            write(output, force=force, progress=add_progress)
-            written.append(output)
-        written.append(duplicates)
     if summary is not None:
         screen.write_json(result.summary, summary)
-        written.append(summary)
 
 
 def _describe_reasons(counts: Mapping[str, int]) -> str:
@@ -370,6 +396,18 @@ def _describe_reference(reference: dict[str, Any] | None) -> str:
     return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches{known}"
 
 
+def _describe_groups(groups: dict[str, Any] | None) -> str:
+    if groups is None:
+        return ""
+    named = [
+        f"{one['group']} ({one['matched']:,} of {one['documents']:,} match {one['of']})"
+        for one in groups["largest_dropped"]
+    ]
+    shown = "; ".join(screen.printable_line(name) for name in named[:3])
+    more = f": {shown}{'; ...' if groups['dropped'] > 3 else ''}" if named else ""
+    return f"{groups['dropped']:,} of {groups['groups']:,} values of {groups['column']} dropped whole{more}"
+
+
 def _print_summary(
     summary: dict[str, Any], corpus: Corpus, recipe: Recipe, places: dict[str, str | None], memory: int | None
 ) -> None:
@@ -396,6 +434,7 @@ def _print_summary(
         + (f"; peak memory {format_size(peak)}{_describe_excess(peak, memory)}" if peak else ""),
     }
     rows |= {name: str(summary[name]) for name in ("within", "prefer") if name in summary}
+    rows["groups"] = _describe_groups(summary.get("drop_by"))
     if summary.get("without_keep_value"):
         rows["keep"] = (
             f"{format_count(summary['without_keep_value'], 'document')} without a value to compare, placed last"

@@ -105,7 +105,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         """
         values = {name: getattr(self, name) for name in ("recipe", *_PLAIN_FIELDS)}
         values["content"] = resolve_content(self.html, self.content)
-        values["ignore"] = None if self.ignore is None else _read_boilerplate(self.ignore)
+        values["ignore"] = None if self.ignore is None else read_boilerplate(self.ignore)
         return {name: value for name, value in values.items() if value is not None} | _parse_fields(
             self.set_fields or ()
         )
@@ -149,7 +149,8 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
 
 
-def _read_boilerplate(path: str) -> str:
+def read_boilerplate(path: str) -> str:
+    """Return the text of a file for ``--ignore``; raise ``InputError`` if there is none."""
     from neardup import files
 
     text = decode_text(files.read_file(path, "give --ignore a text file"), path)
@@ -468,7 +469,7 @@ class EngineOptions:
             names = ("master", "checkpoint_dir", "resume", "spark_conf", "spark_log", "wait")
             refuse_ignored(names, "is for --engine spark: name that engine, or leave it out")
             return None
-        memory_only = ("memory", "classifier", "report", "within", "prefer")
+        memory_only = ("memory", "classifier", "report", "within", "prefer", "drop_by")
         refuse_ignored(memory_only, "is for the engine in memory: leave it out, or leave out --engine spark")
         if threads and self.master:
             raise RecipeError("--threads and --master both set the number of parallel tasks: give one of them")

@@ -21,6 +21,7 @@ from neardup.cli.options import (
 )
 from neardup.cli.screen import check_outputs, print_message, print_rows, reading_progress, written_files
 from neardup.errors import InputError
+from neardup.files import open_file
 from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _read_document(path: str, name: str, *, content: str) -> str:
         if path == "-":
             data = sys.stdin.buffer.read()
         else:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 data = file.read()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

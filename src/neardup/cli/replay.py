@@ -93,6 +93,7 @@ def print_totals(
     column = corpus.order_column
     rows = {
         "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
+        "known": f"{format_count(totals.known, 'verdict')}, taken from the store" if totals.known else "",
         "rejected": f"{format_count(len(timeline.undated), 'document')} without a readable time in column {column!r}"
         if len(timeline.undated)
         else "",
@@ -231,9 +232,10 @@ def replay(
     screen.check_outputs(inputs, outputs, force=force, checks=checks)
 
     from neardup.documents import DETECTED_TIME_COLUMN, OrderColumn, open_writer
+    from neardup.documents.output import placed_together
     from neardup.features.reading import ignore_progress
 
-    with ExitStack() as stack, screen.written_files() as written:
+    with screen.written_files() as written, placed_together(written), ExitStack() as stack:
         if classifier is not None and classifier.vector.needs_times:
             time_column = time_column or classifier.time_column
         column = OrderColumn(time_column, "--time-column") if time_column else DETECTED_TIME_COLUMN
@@ -257,7 +259,7 @@ def replay(
         if read_options.strict:
             reject_undated(corpus, timeline)
         warm_up(index)
-        # Filled during the replay and put in place after everything else: a full disk then leaves neither.
+        # Filled during the replay.
         schema = CLASSIFIER_SCHEMA if classifier else SCHEMA
         verdicts = None if output is None else stack.enter_context(open_writer(output, schema, force))
         notes = VerdictLog(verdicts, schema)
@@ -282,11 +284,9 @@ def replay(
         printer.print_totals(run.totals, downstream, corpus.columns_used)
         if originals is not None:
             corpus.copy(notes.originals(timeline, corpus.raw_rows), originals, force=force)
-            written.append(originals)
         if page_report is not None:
             facts = settings.as_dict() | {"inputs": list(inputs), "batch": batch, "columns": corpus.columns_used}
             page_report.write(facts, printer.hours, run.totals, downstream, clock)
-            written.append(str(report_options.report))
     screen.print_rejected_records(corpus)
     print_totals(
         run.totals,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neardup.errors import OutputError
+from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from neardup.features.reading import Progress
     from neardup.recipe import Recipe
 
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
 _TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd]?)", re.IGNORECASE)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def parse_seconds(text: str | float) -> float:
@@ -42,15 +40,13 @@ def parse_seconds(text: str | float) -> float:
 
 
 def parse_size(text: str | int) -> int:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one."""
-    match = _SIZE.fullmatch(str(text).strip())
-    size = 0
-    if match is not None and (match["prefix"] or not match["binary"]):
-        base = 1024 if match["binary"] else 1000
-        size = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
-    if size < 1:
-        raise typer.BadParameter(f"{text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
-    return size
+    """Return the bytes that a text like ``512MB`` means (``runtime.parse_size``)."""
+    from neardup import runtime
+
+    try:
+        return runtime.parse_size(text)
+    except RecipeError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 #: Control characters other than tab and line feed, line separators, surrogates and marks that change text direction.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.contamination.passages import Items, Passages, make_passages, read_items
 from neardup.documents import Corpus, TextColumn, as_corpus
-from neardup.errors import RecipeError, option, quoted
+from neardup.errors import RecipeError, option, quoted, with_suggestions
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels import Bools, Integers
 from neardup.kernels.contamination import find_contained_sets, find_grams
@@ -195,6 +195,7 @@ class Contamination:
         return keep
 
 
+@with_suggestions
 def check_contamination(
     train: Any,
     test: Any,
@@ -203,6 +204,7 @@ def check_contamination(
     ngrams: int = 13,
     at_least: float = 0.5,
     min_words: int = 8,
+    ignore: str = "",
     text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
@@ -227,6 +229,9 @@ def check_contamination(
         The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
     min_words : int
         Texts of the test set with fewer words are skipped; [Brown et al. 2020, appendix C] takes 8.
+    ignore : str
+        Text whose n-grams do not count, such as the instruction that all items of a test set begin with. An item
+        without any other n-gram counts as too short.
     text_column, id_column : str, optional
         Columns of the training texts; detected automatically.
     threads, progress
@@ -258,7 +263,7 @@ def check_contamination(
     items = as_corpus(test, columns[0] if columns and not isinstance(test, Corpus) else None)
     clock = Clock()
     with clock.stage("test set"):
-        passages = make_passages(read_items(items, columns), ngrams, min_words)
+        passages = make_passages(read_items(items, columns), ngrams, min_words, ignore)
         share = Fraction(str(at_least))
     best = np.zeros(len(passages), np.int64)
     found = Contamination(
@@ -274,6 +279,10 @@ def check_contamination(
     found.spans = pa.concat_tables(tables)
     found.rejected = dict(training.rejected.counts)
     return found
+
+
+#: The most places of a repeated gram of an item that a span is tried from.
+_MOST_PLACES = 100
 
 
 class _Piece(NamedTuple):
@@ -364,7 +373,8 @@ def _find_spans(
     )
     item_places: dict[int, list[int]] = {}
     for at, gram in enumerate(grams):
-        item_places.setdefault(gram, []).append(at)
+        if gram >= 0 and len(known := item_places.setdefault(gram, [])) < _MOST_PLACES:
+            known.append(at)
     found = {place: gram for place, gram in zip(places.tolist(), numbers.tolist(), strict=True) if gram in item_places}
     spans, last_place = list[Span](), -1
     for place in sorted(found):

@@ -16,11 +16,12 @@ from neardup.documents.column_paths import find_in_types, texts_in
 from neardup.documents.records import Names, readable_texts
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
-from neardup.kernels import Integers, Words
+from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.contamination import insert_grams
 from neardup.kernels.grams import LISTED
 from neardup.kernels.tables import insert_keys, table_size
 from neardup.recipe import Recipe
+from neardup.text.normalize import tokens
 
 ALL = "all"
 #: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table passes.
@@ -89,7 +90,8 @@ class Passages:
     column: Integers
     words: Integers
     sizes: Integers
-    #: int64[p + 1], int64[k]: offsets of the passages in the grams of all, which are in text order, as numbers from 0.
+    #: int64[p + 1], int64[k]: offsets of the passages in the grams of all, which are in text order, as numbers from 0;
+    #: -1 for those that do not count.
     heads: Integers
     gram_numbers: Integers
     #: int64[g + 1], int64: the passages that contain each gram.
@@ -133,10 +135,11 @@ class Passages:
         return min(int(self.words[passage]), self.ngrams)
 
 
-def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
+def make_passages(items: Items, ngrams: int, min_words: int, ignore: str = "") -> Passages:
     """Return the passages of items: the texts of at least ``min_words`` words; shorter ones would be found everywhere.
 
-    A text of fewer words than ``ngrams`` is one gram of all its words. Raises ``RecipeError`` if a number is not a
+    A text of fewer words than ``ngrams`` is one gram of all its words. Grams that occur in ``ignore`` do not count, and
+    a text without any other gram is as one that is too short. Raises ``RecipeError`` if a number is not a
     whole number of at least 1, and ``InputError`` if no text has enough words.
     """
     for name, number in ((option("--ngrams"), ngrams), (option("--min-words"), min_words)):
@@ -146,20 +149,27 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
     singles, words = _list_grams(texts, 1)
     gram_numbers, sizes = _list_grams(texts, ngrams)
     sizes = np.where(words > 0, sizes, 0)
-    is_long = words >= min_words
-    if not is_long.any():
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    is_ignored = _is_ignored(ignore, ngrams, np.repeat(np.minimum(words, ngrams), sizes), gram_numbers)
+    counted = np.diff(np.concatenate([[0], np.cumsum(~is_ignored)])[starts])
+    is_long = (words >= min_words) & (counted > 0)
+    if not (words >= min_words).any():
         raise InputError(
             f"no item of the test set has {min_words} words, the minimum of {option('--min-words')}: lower it"
         )
+    if not is_long.any():
+        raise InputError(f"every item of the test set lies in the text of {option('--ignore')}: leave that out")
     chosen = np.flatnonzero(is_long)
     # Passages of one item are adjacent, in column order.
     chosen = chosen[np.lexsort((chosen // count, chosen % count))]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    parts = [gram_numbers[starts[at] : starts[at + 1]] for at in chosen]
+    parts = [np.arange(starts[at], starts[at + 1]) for at in chosen]
     heads = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
-    distinct, numbers = np.unique(np.concatenate(parts), return_inverse=True)
+    places = np.concatenate(parts)
+    counts = ~is_ignored[places]
+    numbers = np.full(len(places), -1, np.int64)
+    distinct, numbers[counts] = np.unique(gram_numbers[places[counts]], return_inverse=True)
     owner = np.repeat(np.arange(len(chosen)), sizes[chosen])
-    pairs = np.unique(np.stack([numbers.astype(np.int64), owner], axis=1), axis=0)
+    pairs = np.unique(np.stack([numbers[counts], owner[counts]], axis=1), axis=0)
     owner_heads = np.searchsorted(pairs[:, 0], np.arange(len(distinct) + 1)).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(words)])[:-1]
     short = chosen[words[chosen] < ngrams]
@@ -171,13 +181,23 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
         words[chosen],
         np.bincount(pairs[:, 1], minlength=len(chosen)).astype(np.int64),
         heads,
-        numbers.astype(np.int64),
+        numbers,
         owner_heads,
         np.ascontiguousarray(pairs[:, 1]),
         distinct,
         singles[first[short]],
         [(int(at % count), int(at // count)) for at in np.flatnonzero(~is_long)],
     )
+
+
+def _is_ignored(ignore: str, ngrams: int, widths: Integers, grams: Words) -> Bools:
+    """Return which grams, of ``widths`` words each, occur in a text: bool[g]."""
+    found, words = np.zeros(len(grams), np.bool_), [token.text for token in tokens(ignore)]
+    for width in np.unique(widths).tolist():
+        # A gram of fewer words than n is that of a whole text.
+        windows = [" ".join(words[at : at + width]) for at in range(len(words) - width + 1)]
+        found |= (widths == width) & np.isin(grams, _list_grams(pa.array(windows, pa.large_string()), ngrams)[0])
+    return found
 
 
 def _list_grams(texts: pa.LargeStringArray, n: int) -> tuple[Words, Integers]:

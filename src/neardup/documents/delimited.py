@@ -250,8 +250,8 @@ class DelimitedDialect:
             if match["plain"] is not None:
                 fields.append(match["plain"])
             elif match["closed"] is None or match["rest"]:
-                fault = "text after the closing quote" if match["rest"] else "a quote is never closed"
-                raise RecordError(Reason.OPEN_QUOTE, f"{fault} of field {len(fields) + 1}")
+                fault = "text follows its closing quote" if match["rest"] else "its quote is never closed"
+                raise RecordError(Reason.OPEN_QUOTE, f"field {len(fields) + 1}: {fault}")
             else:
                 fields.append(match["quoted"].replace('""', '"'))
             if not match["more"]:

@@ -253,7 +253,9 @@ def _decoded_words(words: str) -> str:
 
 
 def _time_of(value: str, skipped: Skipped) -> str | None:
-    """Return a date in ISO 8601; None for one that cannot be read, which is counted."""
+    """Return a date in ISO 8601; None without one, and for one that cannot be read, which is counted."""
+    if not value.strip():
+        return None
     try:
         return parsedate_to_datetime(value[:200]).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):

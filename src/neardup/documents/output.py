@@ -10,11 +10,12 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ from neardup.documents.inputs import (
 from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
-from neardup.files import PartialOutput, placed_output
+from neardup.files import PartialOutput
 from neardup.runtime import run_serial, spare_memory, trim_memory
 
 _PIECE = 1 << 20
@@ -87,6 +88,65 @@ def remote_place(uri: str) -> tuple[Any, str]:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OutputError(f"{uri} names no place to write to: {one_line(error)}") from None
     return place
+
+
+class _Placement(NamedTuple):
+    """A complete output that waits for its place: its name, its file or folder, and what puts it there."""
+
+    name: str
+    unfinished: PartialOutput
+    place: Callable[[], None]
+
+
+#: The outputs that wait until all of a command are complete; None if each is put in its place at once.
+_WAITING: ContextVar[list[_Placement] | None] = ContextVar("_WAITING", default=None)
+
+
+@contextmanager
+def placed_together(written: list[str]) -> Iterator[None]:
+    """Put the outputs of the block in their places when it ends, in order, or none of them if it fails.
+
+    So an output that cannot be written leaves no other behind. Names are appended to ``written`` once they are there.
+    """
+    waiting: list[_Placement] = []
+    token = _WAITING.set(waiting)
+    try:
+        yield
+        _WAITING.set(None)
+        while waiting:
+            _place(waiting[0])
+            written.append(waiting.pop(0).name)
+    finally:
+        _WAITING.reset(token)
+        for placement in waiting:
+            placement.unfinished.discard()
+
+
+@contextmanager
+def _placed_alone() -> Iterator[None]:
+    """Put outputs of the block in their places at once: those inside a folder that is put there as a whole."""
+    token = _WAITING.set(None)
+    try:
+        yield
+    finally:
+        _WAITING.reset(token)
+
+
+def _place_or_wait(placement: _Placement) -> None:
+    waiting = _WAITING.get()
+    if waiting is None:
+        _place(placement)
+    else:
+        waiting.append(placement)
+
+
+def _place(placement: _Placement) -> None:
+    try:
+        with output_errors(placement.name):
+            placement.place()
+    except BaseException:
+        placement.unfinished.discard()
+        raise
 
 
 class OutputFile:
@@ -159,7 +219,7 @@ class OutputFile:
         return view.nbytes
 
     def commit(self) -> None:
-        """Write what is pending, flush it to the disk and put the file in its place."""
+        """Write what is pending, flush it to the disk and put the file in its place (see ``placed_together``)."""
         if self.closed:
             return
         try:
@@ -167,19 +227,26 @@ class OutputFile:
                 self._sink.write(b"".join(self._pending))
                 if self._sink is not self._base:
                     self._sink.close()
-                if self._target is None or self._unfinished is None:
+                if self._unfinished is None:
                     self._base.flush()
                 else:
                     self._base.close()
-                    if self._remote is None:
-                        self._unfinished.place(self._target)
-                    else:
-                        _upload(os.path.join(self._unfinished.path, _SPOOL_NAME), *self._remote)
-                        self._unfinished.discard()
+                    self._unfinished.flush()
         except BaseException:
             self.discard()
             raise
         self._sink, self._base, self.closed = None, None, True
+        if self._unfinished is not None:
+            _place_or_wait(_Placement(self.name, self._unfinished, self._place))
+
+    def _place(self) -> None:
+        if self._unfinished is None or self._target is None:
+            return
+        if self._remote is None:
+            self._unfinished.place(self._target)
+        else:
+            _upload(os.path.join(self._unfinished.path, _SPOOL_NAME), *self._remote)
+            self._unfinished.discard()
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -217,14 +284,22 @@ def folder_at(output: str) -> Iterator[str]:
     uploaded, and each appears whole or not at all.
     """
     if not is_uri(output):
-        with placed_output(os.path.realpath(output), folder=True) as folder:
-            yield folder.path
+        folder = PartialOutput.for_target(os.path.realpath(output), folder=True)
+        try:
+            with _placed_alone():
+                yield folder.path
+            folder.flush()
+        except BaseException:
+            folder.discard()
+            raise
+        _place_or_wait(_Placement(output, folder, partial(folder.place, os.path.realpath(output))))
         return
     filesystem, place = remote_place(output)
     spool = PartialOutput.temporary_folder()
     files: list[tuple[str, str]] = []
     try:
-        yield spool.path
+        with _placed_alone():
+            yield spool.path
         for parent, _, names in os.walk(spool.path):
             paths = [os.path.join(parent, name) for name in names]
             files += [(path, f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}") for path in paths]

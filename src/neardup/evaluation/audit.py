@@ -243,7 +243,7 @@ def draw_sample(
     sample: int = AUDIT_SAMPLE,
     seed: int = 0,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Sample:

@@ -18,7 +18,7 @@ from neardup.classifier.classifier import Classifier, ClassifierLike
 from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, TextColumn, as_corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
-from neardup.errors import OutputError, RecipeError, option
+from neardup.errors import OutputError, RecipeError, option, with_suggestions
 from neardup.evaluation.intervals import MIN_GROUPS, RESAMPLES, Figure, record_dict
 from neardup.evaluation.scores import Resamples, Tally, accuracy_figures, f1_lead, resample, score_rows, tally_pairs
 from neardup.evaluation.systems import (
@@ -318,6 +318,7 @@ class _SystemRun(NamedTuple):
     training_documents: int  #: labelled documents that a classifier was trained on
 
 
+@with_suggestions
 def compare(
     data: Any,
     labels: Any = None,
@@ -337,7 +338,7 @@ def compare(
     title_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -437,7 +438,9 @@ def compare(
     return replace(_build_comparison(runs, parsed_labels, len(set(names))), columns=corpus.columns_used)
 
 
-def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
+def _run(
+    corpus: Corpus, system: System, *, threads: int | None, memory: int | str | None, encoder: Encoder | None
+) -> Result:
     recipe, classifier = system.loosest_search
     return run_recipe(
         corpus,

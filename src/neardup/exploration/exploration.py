@@ -39,7 +39,7 @@ from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import DocumentReader
 from neardup.pages.page import check_drawing
-from neardup.pipeline.pipeline import thread_count
+from neardup.pipeline.pipeline import memory_budget, thread_count
 from neardup.recipe import Recipe, resolve_recipe
 from neardup.recipe.measures import similarity_at
 from neardup.runtime import Clock
@@ -121,7 +121,7 @@ def explore(
     options: ExplorationOptions,
     *,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
     inputs: Sequence[str] = (),
     reading: Sequence[str] = (),
@@ -134,7 +134,7 @@ def explore(
     The corpus is read about six times, five without the curve, and must stay open as long as the exploration is in use.
     ``inputs`` are the names to show for it, ``reading`` the reading options of the advised command.
     """
-    return _Run(corpus, options, thread_count(threads), memory, progress or ignore_progress).explore(
+    return _Run(corpus, options, thread_count(threads), memory_budget(memory), progress or ignore_progress).explore(
         tuple(inputs or corpus.inputs), reading
     )
 

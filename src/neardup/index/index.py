@@ -246,10 +246,13 @@ class DiskIndex:
     def query(self, text: str, k: int | None = None) -> list[Similar]:
         """Return the documents that a text matches, or its k nearest, the most similar first; ties in index order.
 
-        The text is an HTML page if the recipe has ``content``. Errors are those of ``nd.query``.
+        A text without features matches nothing. It is an HTML page if the recipe has ``content``. Other errors are
+        those of ``nd.query``.
         """
         _check_k(k)
         features = self._features(text) if self._match_rule.distance < 0 else np.empty(0, np.uint64)
+        if not len(features) and self._is_without_features(text):
+            return []
         if not len(features) or (self.recipe.second_step if k is None else not 0 < k <= len(self)):
             return list(self.answer(text, k))
         if k is not None:
@@ -265,6 +268,14 @@ class DiskIndex:
             if documents:
                 found += self._similar(segment, documents, features)
         return sorted(found, key=lambda match: -match.similarity)
+
+    def _is_without_features(self, text: str) -> bool:
+        """Return whether a text is a valid string that has no features."""
+        try:
+            texts = pa.array([text], pa.large_string())
+        except (UnicodeEncodeError, pa.ArrowException):
+            return False
+        return not texts.null_count and not int(self._extractor(texts).sizes[0])
 
     def _features(self, text: str) -> Words:
         """Return the features of a text; empty if it is not a valid string."""

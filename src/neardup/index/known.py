@@ -55,7 +55,7 @@ class DocumentKeys:
 
 def _digests(texts: pa.LargeStringArray) -> bytes:
     data, offsets = text_buffers(texts)
-    view = memoryview(data)
+    view = data.data
     return b"".join(
         blake2b(view[begin:end], digest_size=_DIGEST_BYTES).digest() for begin, end in pairwise(offsets.tolist())
     )

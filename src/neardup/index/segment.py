@@ -26,6 +26,7 @@ import zstandard
 
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
+from neardup.files import flush_file
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
 from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.blocks import BLOCK_BYTES, CheckedFiles, block_sums, check_bytes, check_counts
@@ -274,11 +275,7 @@ def _slot_bits(number: int) -> int:
 
 def sync_file(path: str) -> FileEntry:
     """Sync a file to disk; return its size and digest."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    flush_file(path)
     with open(path, "rb") as file:
         return FileEntry(os.path.getsize(path), digest_of(file))
 

@@ -147,7 +147,7 @@ def build_pool(
     title_column: str = "",
     time_column: str = "",
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> tuple[Pool, DocumentReader]:
     """Return a pool of at most ``max_pairs`` candidate pairs, and the documents.

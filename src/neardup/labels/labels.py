@@ -159,6 +159,14 @@ def read_labels(
             "The figures only show how well a recipe agrees with that measure."
         )
     sure_rows = sure[rows]
+    itself = left == right
+    if itself.any():
+        sure_rows &= ~itself
+        example = table.location(int(rows[np.flatnonzero(itself)[0]]))
+        warnings.append(
+            f"{int(itself.sum()):,} of the {row_count:,} rows of {table.name} pair a document with itself, such as "
+            f"{example}, and are not used."
+        )
     if any(label.level not in (0, 1) for label in labels if label.answer != UNSURE):
         warnings.append(
             f"The labels of {table.name} are levels: those at or above {positive:g} count as duplicates, lower ones as "
@@ -220,11 +228,6 @@ def _unique_pairs(
 ) -> tuple[Integers, Bools]:
     """Return the pairs as ascending keys, and whether each is a duplicate."""
     table = pairs.table
-    itself = np.flatnonzero(left == right)
-    if len(itself):
-        row = int(rows[itself[0]])
-        name = table.cell(row, pairs.ids[0])
-        raise InputError(f"{table.location(row)} pairs document {name!r} with itself; leave the row out")
     keys = np.minimum(left, right) * documents + np.maximum(left, right)
     order = np.argsort(keys, kind="stable")
     keys, rows = keys[order], rows[order]

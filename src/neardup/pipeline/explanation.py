@@ -170,6 +170,8 @@ class Explanation:
         document without one.
     second : SecondStepResult, ClassifierResult or None
         The result of the second step, whether or not the pair passes the first.
+    groups : tuple of str
+        With ``drop_by``: the verdicts on the groups of the two documents, as clauses.
     """
 
     left: str
@@ -187,6 +189,7 @@ class Explanation:
     totals: SpanTotals
     digests: tuple[str, str]
     second: SecondStepResult | ClassifierResult | None
+    groups: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -295,7 +298,8 @@ class Explanation:
 
         ``notes`` says what is not listed.
         """
-        optional: dict[str, Any] = {"ignored": list(self.ignored)} if self.recipe.ignore else {}
+        optional: dict[str, Any] = {"groups": list(self.groups)} if self.groups else {}
+        optional |= {"ignored": list(self.ignored)} if self.recipe.ignore else {}
         if self.recipe.content:
             optional |= {"content": self.recipe.content, "contents": [self.left, self.right]}
         chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
@@ -337,7 +341,7 @@ class Explanation:
             return None
         from neardup.pages.html import join_html, table, to_html
 
-        words = join_html((to_html(line) for line in (str(self), *self.sentences, *self.notes)), "<br>")
+        words = join_html((to_html(line) for line in (str(self), *self.groups, *self.sentences, *self.notes)), "<br>")
         sides = [_with_changes(self.left, self.left_changes), _with_changes(self.right, self.right_changes)]
         return f'<div class="neardup"><p>{words}</p>{table([], [sides], text_columns=2)}</div>'
 
@@ -415,10 +419,12 @@ def explain(
         counts,
         features,
         *grams,
-        *map(longest_spans, segments),
-        *map(longest_spans, changes),
+        longest_spans(segments[0]),
+        longest_spans(segments[1]),
+        longest_spans(changes[0]),
+        longest_spans(changes[1]),
         passages.listed,
-        SpanTotals(passages.count, passages.is_complete, *map(len, segments), *map(len, changes)),
+        SpanTotals(passages.total, passages.is_complete, *map(len, segments), *map(len, changes)),
         _digests(recipe, grams, vectors.words if vectors else ([], [])),
         second,
     )

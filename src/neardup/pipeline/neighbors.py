@@ -84,7 +84,7 @@ def find_neighbors(
     of: Sequence[Any] | None = None,
     first: int | None = None,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Neighbors:
     """Find the k documents most similar to each document, exactly, by a recipe's measure; of equal ones the first.

@@ -58,7 +58,7 @@ class Passages(NamedTuple):
     """
 
     listed: tuple[Passage, ...]
-    count: int
+    total: int
     is_complete: bool
 
 
@@ -167,11 +167,11 @@ def common_passages(left: TextGrams, right: TextGrams, limit: int = MOST_SPANS) 
     for negative_count, position, run in longest:
         place = _span(left, owners[position], owners[position + run.length - 1])
         starts = [run.start]
-        if run.count - 1 <= room:
+        if run.places - 1 <= room:
             starts = automaton.starts(run)
-            room -= run.count - 1
+            room -= run.places - 1
         spans = tuple(_span(right, right_owners[start], right_owners[start + run.length - 1]) for start in starts)
-        passages.append(Passage(place, spans, -negative_count, left.text[place.start : place.end], run.count))
+        passages.append(Passage(place, spans, -negative_count, left.text[place.start : place.end], run.places))
     return Passages(tuple(passages), len(found), is_complete)
 
 

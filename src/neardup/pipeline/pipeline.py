@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,12 @@ from neardup.features.reading import (
 from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
+from neardup.keep.groups import GroupRule, group_rule, parse_share
 from neardup.keep.order import Preference, keep_order
 from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.result import Result, Run
 from neardup.recipe import Recipe
-from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
+from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, parse_size, trim_memory
 from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, pair_limit
 from neardup.search.findings import Documents
 from neardup.search.lsh import bands_of
@@ -69,6 +71,8 @@ class CorpusFeatures:
         Number of documents without a value to order by.
     groups : int64[n] or None
         With ``within``: the group of each document; 0 for documents without a value.
+    drop_by : GroupRule or None
+        The groups that are dropped or kept whole.
     """
 
     names: Names
@@ -78,6 +82,7 @@ class CorpusFeatures:
     keep_order: Integers
     without_keep_value: int
     groups: Integers | None = None
+    drop_by: GroupRule | None = None
 
     @property
     def text_digests(self) -> Words:
@@ -88,7 +93,9 @@ class CorpusFeatures:
     @property
     def documents(self) -> Documents:
         """The documents as a result has them."""
-        return Documents(self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present)
+        return Documents(
+            self.names, self.keep_order, self.text_digests, self.store.text_bytes, self.present, self.drop_by
+        )
 
 
 def _workers_memory(recipe: Recipe, threads: int) -> int:
@@ -105,19 +112,21 @@ def collect_features(
     recipe: Recipe,
     *,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     report: Progress | None = None,
     clock: Clock | None = None,
     recompute: bool = False,
     single_use: bool = False,
     within: str | None = None,
     prefer: Preference | None = None,
+    drop_by: str | None = None,
+    drop_share: Fraction = Fraction(1),
 ) -> CorpusFeatures:
     """Read a corpus and make its features.
 
-    The corpus is read once, or twice for recipes with ``needs_statistics``, and its reference with it; ``within`` and
-    ``prefer`` cause one more pass each. Of the recipe, the steps up to ``signature`` count, and ``keep``. The clock
-    records the stages "count" and "read and features". The other parameters are those of ``run``.
+    The corpus is read once, or twice for recipes with ``needs_statistics``, and its reference with it; ``within``,
+    ``prefer`` and ``drop_by`` cause one more pass each. Of the recipe, the steps up to ``signature`` count, and
+    ``keep``. The clock records the stages "count" and "read and features". The other parameters are those of ``run``.
 
     Parameters
     ----------
@@ -127,7 +136,7 @@ def collect_features(
     single_use : bool
         Whether there is only one search for pairs.
     """
-    threads, memory = thread_count(threads), _check_memory(memory)
+    threads, memory = thread_count(threads), memory_budget(memory)
     clock = clock or Clock()
     statistics = None
     if recipe.needs_statistics:
@@ -183,7 +192,8 @@ def collect_features(
     if within is not None:
         codes = pc.dictionary_encode(corpus.values(within)).indices
         groups = np.asarray(pc.fill_null(pc.add(codes, 1), 0), np.int64)
-    return CorpusFeatures(names, store, statistics, present, order, missing, groups)
+    rule = None if drop_by is None else group_rule(corpus.values(drop_by), drop_by, drop_share, input_count)
+    return CorpusFeatures(names, store, statistics, present, order, missing, groups, rule)
 
 
 def run(
@@ -191,11 +201,13 @@ def run(
     recipe: Recipe,
     *,
     threads: int | None = None,
-    memory: int | None = None,
-    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    memory: int | str | None = None,
+    pairs_per_document: float | str | None = PAIRS_PER_DOCUMENT,
     margin: float | None = None,
     within: str | None = None,
     prefer: Preference | None = None,
+    drop_by: str | None = None,
+    drop_share: float | str | Fraction = 1,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
     progress: Progress | None = None,
@@ -219,7 +231,7 @@ def run(
     NeardupError
         If the input cannot be read or an option does not fit.
     """
-    threads = thread_count(threads)
+    threads, memory = thread_count(threads), memory_budget(memory)
     report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
@@ -227,9 +239,11 @@ def run(
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     if prefer is not None:
         corpus.require_column(prefer.column, option("--prefer", "prefer"))
+    share = parse_share(drop_share)
     for side in (corpus, corpus.reference):
-        if within is not None and side is not None:
-            side.require_column(within, option("--within", "within"))
+        for name, column in (("--within", within), ("--drop-by", drop_by)):
+            if column is not None and side is not None:
+                side.require_column(column, option(name))
     features = collect_features(
         corpus,
         recipe,
@@ -241,10 +255,14 @@ def run(
         single_use=relaxed is None or bool(recipe.second_step),
         within=within,
         prefer=prefer,
+        drop_by=drop_by,
+        drop_share=share,
     )
     max_pairs = None
-    if pairs_per_document is not None and within is None and not recipe.second_step:
-        max_pairs = pair_limit(pairs_per_document, features.names.input_count)
+    if pairs_per_document == "all":
+        pairs_per_document = None
+    if pairs_per_document is not None and within is None and drop_by is None and not recipe.second_step:
+        max_pairs = pair_limit(float(pairs_per_document), features.names.input_count)
     margin_pairs: Margin | None = None
     with features.store as store:
         with clock.stage("join"):
@@ -300,6 +318,7 @@ def run(
             encoder=encoder,
             classifier=classifier,
             margin=margin_pairs,
+            memory=memory,
         )
         return Result(finished)
 
@@ -333,17 +352,13 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
-def _workers_memory(recipe: Recipe, threads: int) -> int:
-    if not recipe.content:
-        return 0
-    from neardup.text.contents import workers_memory
-
-    return workers_memory(threads)
-
-
-def _check_memory(memory: int | None) -> int | None:
-    if memory is not None and memory < _MIN_MEMORY:
-        sensible = option("--memory 500MB", "memory=500_000_000")
+def memory_budget(memory: int | str | None) -> int | None:
+    """Return a budget in bytes, given as a number or like ``2GB``; raise ``RecipeError`` if it is too small."""
+    if memory is None:
+        return None
+    memory = parse_size(memory)
+    if memory < _MIN_MEMORY:
+        sensible = option("--memory 500MB", "memory='500MB'")
         raise RecipeError(
             f"{option('--memory')} {memory} is a budget in bytes, and the program alone takes 250 MB; give "
             f"{sensible} or more"

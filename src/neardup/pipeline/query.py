@@ -54,7 +54,7 @@ def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
 
 
 def read_vectors(
-    corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Progress, clock: Clock
+    corpus: Corpus, recipe: Recipe, threads: int, memory: int | str | None, report: Progress, clock: Clock
 ) -> tuple[CorpusFeatures, Vectors]:
     """Read a corpus; return the documents and their feature vectors."""
     if recipe.measure == "semantic":
@@ -232,7 +232,7 @@ def query_corpus(
     time: Any = None,
     name: str = "the text",
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Answer:

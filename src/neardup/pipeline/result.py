@@ -18,12 +18,13 @@ from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
+from neardup.keep.groups import GroupVerdicts
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import DropList, Family, family_list
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
-from neardup.runtime import Clock
+from neardup.runtime import Clock, within_budget
 from neardup.search.findings import Documents, Findings, assemble_findings, classifier_details
 from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
     from neardup.pipeline.explanation import Explanation
     from neardup.pipeline.run_report import ReportSettings
+
+
+#: Dropped groups that a summary names.
+_LISTED_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -53,6 +58,8 @@ class Run:
     classifier: Classifier | None = None
     #: The pairs beyond the threshold, if they were searched for.
     margin: Margin | None = None
+    #: The memory budget in bytes.
+    memory: int | None = None
 
 
 class Result:
@@ -156,12 +163,33 @@ class Result:
             **self._corpus.torn_summary,
             **({"encodings": self._corpus.encodings} if self._corpus.encodings else {}),
             **({"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}),
+            **({} if self._findings.groups is None else {"drop_by": self._group_summary(self._findings.groups)}),
             "undecidable": int((present & (self._matches.representative < 0)).sum()),
             "version": __version__,
             "recipe": self.recipe.values,
             "fingerprint": self.recipe.fingerprint,
             **(classifier_details(classifier, self._matches.statistics) if classifier is not None else {}),
             **self._run.details,
+        }
+
+    def _group_summary(self, verdicts: GroupVerdicts) -> dict[str, Any]:
+        """Return the column, the share, and how many groups of the input are dropped; the largest of these by name."""
+        rule, dropped = verdicts.rule, verdicts.dropped
+        largest = dropped[np.lexsort((dropped, -verdicts.documents[dropped]))][:_LISTED_GROUPS].tolist()
+        return {
+            "column": rule.column,
+            "share": float(rule.share),
+            "groups": len(np.unique(rule.groups[: self._documents.names.input_count])),
+            "dropped": len(dropped),
+            "largest_dropped": [
+                {
+                    "group": rule.names[group],
+                    "of": rule.names[int(verdicts.keeper[group])],
+                    "documents": int(verdicts.documents[group]),
+                    "matched": int(verdicts.matched[group]),
+                }
+                for group in largest
+            ],
         }
 
     def _reference_summary(self) -> dict[str, Any]:
@@ -191,6 +219,8 @@ class Result:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
         In a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. With a
+        run with ``drop_by``, ``group`` is the group of a document and ``keeper_group`` the one for which it is dropped;
+        the similarity of a document that matches none there is 0, and its keeper the first one there. With a
         classifier, the score and its contributions follow (``EvidenceTable.columns``).
         """
         positions = np.flatnonzero(self._findings.dropped_mask)
@@ -204,8 +234,17 @@ class Result:
                 "family": pa.array(self._families.family[positions]),
             }
             | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._keepers.keeper[positions])})
+            | self._group_columns(positions)
             | ({} if evidence is None else evidence.columns())
         )
+
+    def _group_columns(self, positions: Integers) -> dict[str, pa.Array]:
+        """Return the group of dropped documents, and that for which it is dropped; nothing without groups."""
+        verdicts = self._findings.groups
+        if verdicts is None:
+            return {}
+        names, own = pa.array(verdicts.rule.names, pa.large_string()), verdicts.rule.groups[positions]
+        return {"group": names.take(pa.array(own)), "keeper_group": names.take(pa.array(verdicts.keeper[own]))}
 
     @property
     def kept_rows(self) -> Bools:
@@ -259,7 +298,7 @@ class Result:
     ) -> None:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[chosen]] = True
-        with self._run.clock.stage("write"):
+        with self._run.clock.stage("write"), within_budget(self._run.memory):
             threads = int(self._run.details.get("threads", 1))
             self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added, threads=threads)
 
@@ -366,7 +405,12 @@ class Result:
         texts = table[self._corpus.text_column].to_pylist()
         run, classifier = self._run, self._run.classifier
         records = classifier.records(table, texts) if classifier else None
-        return explain(texts[0], texts[1], self.recipe, run.statistics, run.encoder, classifier, records)
+        found = explain(texts[0], texts[1], self.recipe, run.statistics, run.encoder, classifier, records)
+        verdicts = self._findings.groups
+        if verdicts is None:
+            return found
+        groups = dict.fromkeys(int(verdicts.rule.groups[names.position_of(name)]) for name in (left, right))
+        return replace(found, groups=tuple(map(verdicts.describe, groups)))
 
     def report(self, path: str | PathLike[str], *, force: bool = False, **settings: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.

@@ -102,7 +102,7 @@ def run_report(found: Findings, summary: Mapping[str, Any], **options: Unpack[Re
         limits,
         recipe=recipe,
         criterion=found.criterion,
-        has_sweep=found.matches.complete and has_threshold(recipe),
+        has_sweep=found.matches.complete and has_threshold(recipe) and found.groups is None,
         known=known_pairs(found),
     )
 
@@ -196,7 +196,10 @@ class _RunDocuments:
         return {row: document_lead(self._reader.document(row)) for row in rows.tolist()}
 
     def evidence(self, row: int) -> str:
-        edge = self._edges[row]
+        edge, verdicts = self._edges[row], self._found.groups
+        if verdicts is not None:
+            # The group decides, whether or not the document itself matches.
+            return verdicts.describe(int(verdicts.rule.groups[row]))
         if edge == EQUAL:
             return "the same features"
         if row in self._classifier_evidence:
@@ -261,6 +264,16 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         reference = summary["reference"]
         facts["reference"] = (
             f"{reference['documents']:,} documents, all kept; {reference['dropped']:,} others dropped for them"
+        )
+    if "drop_by" in summary:
+        groups = summary["drop_by"]
+        named = "; ".join(
+            f"{one['group']} for {one['of']} ({one['matched']:,} of {one['documents']:,} match)"
+            for one in groups["largest_dropped"]
+        )
+        facts["groups"] = (
+            f"{groups['dropped']:,} of {groups['groups']:,} values of {groups['column']} dropped whole: at least "
+            f"{groups['share']:.4g} of their documents match one other group" + (f". {named}" if named else "")
         )
     if summary["undecidable"]:
         facts["little text"] = f"{summary['undecidable']:,} with too little text to compare; kept"

@@ -236,6 +236,8 @@ def measure(name: str) -> Measure:
 FINEST_THRESHOLD = 10**9
 #: The same for distances, which are squared.
 FINEST_DISTANCE = 10**4
+#: Sets have less than 2**31 features, so their distances are below 2**16.
+_FARTHEST_SETS = 1 << 17
 #: Within this relative distance of a threshold, whole numbers decide instead of floating point.
 _MARGIN = 1e-9
 
@@ -282,7 +284,10 @@ def parse_threshold(name: str, value: float) -> Fraction:
     if name == "hamming" and (fraction.denominator != 1 or not 0 <= fraction <= definition.highest):
         raise RecipeError(f"threshold {value} is no Hamming distance; give the most bits that may differ, 0 to 63")
     if fraction < 0 or (fraction == 0 and name != "hamming") or fraction > FINEST_THRESHOLD:
-        raise RecipeError(f"threshold {value} is no distance; {name} takes a number above 0: the largest of a match")
+        raise RecipeError(
+            f"threshold {value} is no distance; {name} takes a number above 0 and up to {FINEST_THRESHOLD:,}: the "
+            "largest of a match"
+        )
     return fraction
 
 
@@ -309,7 +314,11 @@ def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
     excludes pairs of very different sizes.
     """
     definition = measure(name)
-    t = definition.bound(parse_threshold(name, threshold), 1)
+    value = parse_threshold(name, threshold)
+    if definition.distance:
+        # No two sets are farther apart, and the square of a larger number may not fit into the kernels' integers.
+        value = min(value, Fraction(_FARTHEST_SETS))
+    t = definition.bound(value, 1)
     floor = exact_fraction(jaccard_floor, "jaccard floor", zero=True)
     return Rule(definition.code, t.numerator, t.denominator, floor.numerator, floor.denominator)
 

@@ -9,7 +9,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, TypedDict
 
-from neardup.errors import InputError, RecipeError, option, suggestion
+from neardup.errors import InputError, RecipeError, option, quoted, suggestion
 from neardup.files import read_file
 from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
@@ -102,9 +102,8 @@ def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     """
     for name in choices:
         if name not in OPTIONS:
-            raise RecipeError(
-                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(OPTIONS)}"
-            )
+            hint = suggestion(name, [*OPTIONS, *_OTHER_OPTIONS]) or f"; a recipe's fields are {', '.join(OPTIONS)}"
+            raise RecipeError(f"{quoted(name)} is no field of a recipe and no option{hint}")
     resolved = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
     if resolved.search != "lsh":
         refuse_fields(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
@@ -133,6 +132,15 @@ def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], reason: str)
         if choices.get(name) is not None:
             choice = option(" ".join(command_words(name, choices[name])), f"{name} {choices[name]}")
             raise RecipeError(f"{choice} {reason}")
+
+
+#: Options of the functions that take fields of a recipe as well, for the suggestion after a slip of the keyboard.
+_OTHER_OPTIONS = (
+    *("recipe", "classifier", "force_domain", "against", "text_column", "id_column", "time_column", "title_column"),
+    *("threads", "memory", "pairs_per_document", "margin", "within", "prefer", "drop_by", "drop_share", "encoder"),
+    *("progress", "strict", "quarantine", "ids", "allow_torn", "window", "window_by", "sample", "labels", "first"),
+    *("path", "keep_texts", "candidate_rule", "label_column", "positive", "ignore_unknown", "columns", "ngrams"),
+)
 
 
 class Choices(TypedDict, total=False):

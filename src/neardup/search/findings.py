@@ -11,6 +11,7 @@ import numpy as np
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
+from neardup.keep.groups import GroupRule, GroupVerdicts, decide_groups
 from neardup.keep.keepers import Families, Keepers, find_families, find_keepers, rank_documents
 from neardup.keep.pairs import Pairs
 from neardup.kernels import Bools, Integers, Words
@@ -35,6 +36,8 @@ class Documents:
         As in ``features.store.Block``.
     present : bool[n]
         False for reference documents: they are neither kept nor dropped.
+    drop_by : GroupRule or None
+        The groups that are dropped or kept whole, if it is decided by group.
     """
 
     names: Names
@@ -42,6 +45,7 @@ class Documents:
     text_digests: Words
     text_bytes: Integers
     present: Bools
+    drop_by: GroupRule | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +62,8 @@ class Findings:
         The matching pairs of representatives, and all pairs of documents that they stand for.
     margin : Margin or None
         The pairs beyond the threshold, if they were searched for.
+    groups : GroupVerdicts or None
+        The verdict on each group, if it is decided by group.
     """
 
     corpus: Corpus
@@ -69,6 +75,7 @@ class Findings:
     keepers: Keepers
     families: Families
     margin: Margin | None
+    groups: GroupVerdicts | None = None
 
     @property
     def criterion(self) -> Criterion:
@@ -122,9 +129,13 @@ def assemble_findings(
 ) -> Findings:
     """Return the findings that follow from the matching pairs."""
     reference_count = documents.names.reference_count
-    keepers = find_keepers(matches.representative, pairs.graph, documents.order, reference_count)
+    groups, sets = None, matches.representative
+    if documents.drop_by is None:
+        keepers = find_keepers(sets, pairs.graph, documents.order, reference_count)
+    else:
+        groups, keepers = decide_groups(sets, pairs.graph, documents.order, documents.drop_by, reference_count)
     families = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference_count)
-    return Findings(corpus, recipe, classifier, documents, matches, pairs, keepers, families, margin)
+    return Findings(corpus, recipe, classifier, documents, matches, pairs, keepers, families, margin, groups)
 
 
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:

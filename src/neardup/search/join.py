@@ -29,7 +29,6 @@ from neardup.kernels.prefixes import (
     match_with_kept,
 )
 from neardup.kernels.tables import table_size
-from neardup.kernels.window import HALF_RANGE
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, map_in_order
 from neardup.search.matches import Matches, distinct_documents, sorted_pairs
@@ -172,7 +171,8 @@ _BYTES_PER_FEATURE = 24
 #: Places in the index are unsigned numbers of 32 bits, in its chained form signed ones.
 _MAX_ENTRIES, _MAX_CHAINED_ENTRIES = (1 << 32) - 1, (1 << 31) - 1
 #: With this many sets of the input or more, counting would confuse them: entries have few bits for a document's number.
-_MAX_COUNTED_SETS = int(HALF_RANGE)
+#: It is ``kernels.window.HALF_RANGE``, whose module takes long to import.
+_MAX_COUNTED_SETS = 1 << 25
 #: Lists whose lengths are summed at a time.
 _LISTS_AT_A_TIME = 1 << 20
 #: The minimum capacity for pairs of one kernel call.

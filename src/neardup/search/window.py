@@ -325,7 +325,8 @@ def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
     if end - begin == len(block.sizes):
         return block
     features = block.features[heads[begin] : heads[end]]
-    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights])
+    failed = {at - begin: reason for at, reason in block.failed.items() if begin <= at < end}
+    return Block._make([features, *(column[begin:end] for column in block[1:5]), block.weights, failed])
 
 
 class BestMatches(NamedTuple):

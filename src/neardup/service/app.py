@@ -605,7 +605,7 @@ class _TimedApp:
             await self._app(scope, receive, record_status)
         finally:
             route = scope.get("route")
-            path = getattr(route, "path", "other").replace(":path", "")
+            path = getattr(route, "path", "other").replace(":any", "")
             # A caller may invent methods, which must not add metrics.
             call = f"{scope['method']} {path}" if route is not None else "other"
             self._metrics.count_request(call, status, time.perf_counter() - begin)

@@ -8,13 +8,13 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.errors import InputError, quoted
+from neardup.files import open_file
 from neardup.service.refusals import Problem
 
 #: Seconds within which the body of a request must arrive.
@@ -55,7 +55,8 @@ class Tokens:
         Raises ``InputError`` if the file cannot be read, or a line has another form.
         """
         try:
-            text = Path(name).read_text("utf-8")
+            with open_file(name) as file:
+                text = file.read().decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise InputError(

@@ -861,12 +861,13 @@ class Index:
     def _restore(self, store: Store) -> None:
         self._next_serial = store.next_serial
         state = store.state("clock")
-        if state is None:
+        if state is None and not self._next_serial:
             return
         try:
-            self._matcher.restore(_stored_numbers(json.loads(state)))
+            self._matcher.restore(_stored_numbers(json.loads(state or "")))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            raise damage_error(store.path, "its clock is not what was written") from None
+            # What a version of neardup without checksums wrote, and something else changed.
+            raise damage_error(store.path, "the state of its clock is not what was written") from None
         # One thread reads the store, others extract features, and this one enters the documents.
         self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
         self._expire()

@@ -22,7 +22,7 @@ from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.arrays import as_bytes
 from neardup.documents.records import lengths_of, value_texts
-from neardup.errors import InputError, OutputError, RecipeError
+from neardup.errors import InputError, OutputError, RecipeError, quoted
 from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
@@ -221,6 +221,7 @@ class ReplayTotals:
     items: int = 0
     exact: int = 0
     near: int = 0
+    known: int = 0  #: documents whose verdicts the store had already
     flags: Counter[str] = field(default_factory=Counter)  #: verdicts with each flag
     text_bytes: int = 0  #: bytes of the texts
     #: Times of the earliest and the latest document, in microseconds.
@@ -273,6 +274,7 @@ class ReplayTotals:
             "share": self.share,
             "downstream_s": downstream,
             "saved_by_spent": self.balance(downstream) if self.items else None,
+            **({"known": self.known} if self.known else {}),
         } | ({"classifier": self.domain_counts._asdict()} if self.domain_counts.candidates else {})
 
 
@@ -341,10 +343,14 @@ class Replay:
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Processor time of this thread only, since another thread reads ahead.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-        verdicts = [self._index.add(documents[0])] if len(group) == 1 else self._index.add_many(documents)
+        known = self._known_verdicts(documents)
+        new = [document for document in documents if document.id not in known]
+        added = iter([self._index.add(new[0])] if len(new) == 1 else self._index.add_many(new))
+        verdicts = [known.get(document.id) or next(added) for document in documents]
         cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
         totals = self.totals
         totals.items += len(group)
+        totals.known += len(known)
         totals.cpu += cpu
         totals.wall += wall
         totals.text_bytes += sum(item.size for item in group)
@@ -359,6 +365,23 @@ class Replay:
             elif verdict.is_duplicate:
                 totals.near += 1
         return verdicts, cpu / 1e3 / len(group)
+
+    def _known_verdicts(self, documents: Sequence[Document]) -> dict[str, Verdict]:
+        """Return the stored verdicts on documents of an earlier replay, which was killed, or is repeated.
+
+        Raises ``InputError`` if the window has another text under an id; what has left it cannot be compared.
+        """
+        store = self._index.store
+        if store is None:
+            return {}
+        judged = store.judged_documents([document.id for document in documents])
+        for document in documents if judged else ():
+            if document.id in judged and self._index.text_of(document.id) not in (None, document.text):
+                raise InputError(
+                    f"the store already has a verdict on another text under the id {quoted(document.id)}: name another "
+                    "store, or give the document another id"
+                )
+        return {name: found.verdict for name, found in judged.items()}
 
     def _hour_by_clock(self, group: list[Item]) -> int:
         """Return the hour of the flow's clock; without a clock, of the latest time so far."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
-from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument
+from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument, quoted
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
@@ -41,6 +41,8 @@ _CACHE_KIB = 64 << 10
 _BUSY_SECONDS = 10.0
 #: Up to this size, a suspect file is checked with its indexes, 2 s per GB; beyond, only its structure, 0.6 s per GB.
 _FULL_CHECK_BYTES = 4 << 30
+#: Far above any serial, and far below the largest integer of SQLite.
+_MAX_SERIAL = 1 << 62
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -65,7 +67,8 @@ CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
 CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
 CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, title TEXT NOT NULL, sum INTEGER NOT NULL);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- sum: checksum of name and value; null in a store that a version of neardup without it wrote
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER) WITHOUT ROWID;
 -- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
 CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
     kind TEXT NOT NULL, of TEXT, similarity REAL);
@@ -96,6 +99,9 @@ def translate_error(path: Path, error: Exception) -> StoreError:
         return StoreError(f"{path} cannot store this ({error}); give every document its own id and serial")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
+    if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH):
+        # Such as a missing table: the queries are those of the store.
+        return damage_error(path, str(error))
     return sqlite_error(path, error, way_out=_CHOOSE_ANOTHER)
 
 
@@ -126,14 +132,18 @@ def find_store(path: Path) -> bool:
     page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
+    _check_format(path, store_format)
+    if not _companion_size(path, "-wal"):
+        _check_size(path, size, pages * (page if page > 1 else 65536))
+    return True
+
+
+def _check_format(path: Path, store_format: int) -> None:
     if store_format not in (_EARLIER_FORMAT, FORMAT):
         raise StoreError(
             f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
             "neardup that wrote it, or name another path"
         )
-    if not _companion_size(path, "-wal"):
-        _check_size(path, size, pages * (page if page > 1 else 65536))
-    return True
 
 
 def _check_place(path: Path) -> None:
@@ -261,6 +271,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] == _EARLIER_FORMAT:
             connection.executescript(
                 "BEGIN IMMEDIATE; ALTER TABLE documents ADD COLUMN version_of TEXT; "
+                "ALTER TABLE state ADD COLUMN sum INTEGER; "
                 f"CREATE INDEX kept_digest ON kept (digest); PRAGMA user_version = {FORMAT}; COMMIT"
             )
         if _companion_size(path, "-wal"):
@@ -298,8 +309,8 @@ _WITH_TEXT, _WITHOUT_TEXT = "h.serial, h.text, h.title, h.sum", "NULL, NULL, NUL
 _WITH_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITH_TEXT} FROM"
 _DOCUMENTS = f"{_WITH_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
 _DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM documents d WHERE"  # noqa: S608
-#: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
-_SELECT_HELD = f"{_WITH_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE"
+#: From the few documents in the window to all documents ever stored; a text without its document fails the check.
+_SELECT_HELD = f"{_WITH_FIELDS} held h LEFT JOIN documents d ON d.serial = h.serial WHERE"
 _STOPPED = "d.kind <> 'original' AND d.judged >= ?"
 #: The order of batches, which begin at a serial.
 _IN_ORDER = "d.serial >= ? ORDER BY d.serial LIMIT ?"
@@ -391,6 +402,11 @@ def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocume
     _insert(connection, f"documents ({_COLUMNS}, sum, placed, version_of)", documents)
     _insert(connection, "held", [(*values, checksum(*values)) for values in held])
     _insert(connection, "kept", [(*values, checksum(values[0], values[1], values[3])) for values in kept])
+
+
+def _write_state(connection: sqlite3.Connection, state: Mapping[str, str]) -> None:
+    rows = [(name, value, checksum(name, value)) for name, value in state.items()]
+    connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", rows)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
@@ -521,8 +537,10 @@ class StoreReader:
                     application = None
             if application != APPLICATION:
                 raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
-            self._is_earlier_format = self._rows("PRAGMA user_version") == [(_EARLIER_FORMAT,)]
-            self._forgotten = self._numbers().get("forgotten", 0)
+            ((store_format,),) = self._rows("PRAGMA user_version")
+            _check_format(self.path, store_format)
+            self._is_earlier_format = store_format == _EARLIER_FORMAT
+            self._forgotten = self._numbers()["forgotten"]
         except BaseException:
             self._connections.close()
             raise
@@ -554,13 +572,24 @@ class StoreReader:
         return str(rows[0][0]) if rows else None
 
     def _numbers(self) -> dict[str, int]:
-        return dict(self._rows("SELECT name, value FROM tally"))
+        return self._checked_tally(self._rows("SELECT name, value FROM tally"))
+
+    def _checked_tally(self, rows: Sequence[Row]) -> dict[str, int]:
+        """Return the counts, after a check of what has no checksum."""
+        tally: dict[str, int] = dict(rows)
+        if set(tally) != {*COUNTS, "forgotten"}:
+            raise damage_error(self.path, "its counts are gone")
+        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
+            raise damage_error(self.path, "its counts are not what was written")
+        if tally["arrived"] != tally["originals"] + tally["duplicates"]:
+            raise damage_error(self.path, "its counts contradict each other")
+        return tally
 
     @property
     def counts(self) -> dict[str, int]:
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
         found = self._numbers()
-        return {name: found.get(name, 0) for name in COUNTS}
+        return {name: found[name] for name in COUNTS}
 
     @property
     def held_count(self) -> int:
@@ -578,7 +607,7 @@ class StoreReader:
 
     def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
         """Yield the documents in the window in batches, in order of serial."""
-        yield from self._batches(f"{_SELECT_HELD} {_IN_ORDER}", self._forgotten, batch)
+        yield from self._batches(f"{_SELECT_HELD} h.serial >= ? ORDER BY h.serial LIMIT ?", self._forgotten, batch)
 
     def unplaced_documents(self) -> Iterator[StoredDocument]:
         """Yield the judged documents that are not yet in their place, in order of serial."""
@@ -709,7 +738,12 @@ class StoreReader:
     def releases(self, since: int) -> list[Release]:
         """Return the released duplicates from a serial on, in order."""
         query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
-        return [Release(*row) for row in self._rows(query, since)]
+        rows = self._rows(query, since)
+        for row in rows:
+            types: tuple[Any, ...] = (int, str, float, str, str, (str, type(None)), (float, type(None)))
+            if not all(isinstance(value, kind) for value, kind in zip(row, types, strict=True)):
+                raise self._change_error("release", row[0])
+        return [Release(*row) for row in rows]
 
     def stopped_document(self, name: str) -> StoredDocument:
         """Return the duplicate of an id, without its text.
@@ -739,7 +773,12 @@ class StoreReader:
 
     def state(self, key: str) -> str | None:
         """Return the text stored under a key, None if there is none."""
-        return self._value("SELECT value FROM state WHERE name = ?", key)
+        checked = "NULL" if self._is_earlier_format else "sum"
+        for value, written in self._rows(f"SELECT value, {checked} FROM state WHERE name = ?", key):  # noqa: S608
+            if not isinstance(value, str) or (written is not None and written != checksum(key, value)):
+                raise damage_error(self.path, f"its state {quoted(key)} is not what was written")
+            return value
+        return None
 
     def close(self) -> None:
         """Close the store once no thread is reading it; a second call does nothing."""
@@ -800,15 +839,13 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
-        tally = dict(self._connection.execute("SELECT name, value FROM tally"))
-        if set(tally) != {*COUNTS, "forgotten"}:
-            raise damage_error(self.path, "its counts are gone")
-        if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
-            raise damage_error(self.path, "its counts are not what was written")
+        tally = self._checked_tally(self._connection.execute("SELECT name, value FROM tally").fetchall())
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last_serial is None else last_serial + 1
+        if self._next > _MAX_SERIAL or self._forgotten > self._next:
+            raise damage_error(self.path, "its serial numbers are not what was written")
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
 
@@ -878,7 +915,7 @@ class Store(StoreReader):
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
-                connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+                _write_state(connection, state)
             has_forgotten = self._has_forgotten_texts and self._delete_forgotten(
                 connection, max(_MIN_DELETED, _DELETED_PER_ROW * len(rows))
             )
@@ -937,7 +974,7 @@ class Store(StoreReader):
     def set_state(self, key: str, value: str) -> None:
         """Store a small text under a key; on disk when this returns."""
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, value))
+            _write_state(connection, {key: value})
 
     def close(self) -> None:
         """Checkpoint the log and close the store; a second call does nothing."""

@@ -159,7 +159,7 @@ class Run(NamedTuple):
     """
 
     length: int
-    count: int
+    places: int
     start: int
     state: int
 

@@ -26,7 +26,7 @@ from neardup.classifier.classifier import (
 from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import TextColumn, as_corpus
-from neardup.errors import RecipeError, option
+from neardup.errors import RecipeError, option, with_suggestions
 from neardup.evaluation.intervals import Figure, record_dict
 from neardup.features.extraction import Encoder
 from neardup.features.reading import Progress, ignore_progress
@@ -404,8 +404,8 @@ def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachin
     if missed:
         warnings.append(
             f"{missed:,} of {int(pairs.is_duplicate.sum()):,} labelled duplicates lie outside the candidate rule, "
-            f"{format_candidate_rule(classifier.candidate_rule)}, and count as missed; a lower bound or single words, "
-            f"as in {_wider_rule()}, finds more."
+            f"{format_candidate_rule(classifier.candidate_rule)}, and count as missed; a lower bound, "
+            f"as in {_wider_rule(classifier.candidate_rule)}, finds more."
         )
     unknown_shares = np.isnan(pairs.x[pairs.is_decided]).mean(axis=0).tolist()
     for name, share in zip(classifier.vector.names, unknown_shares, strict=True):
@@ -414,8 +414,13 @@ def _warnings(pairs: LabelledPairs, classifier: Classifier, fitted: FittedMachin
     return warnings
 
 
-def _wider_rule() -> str:
-    return option("--candidate-rule 'jaccard(words:1) >= 0.1'", "candidate_rule='jaccard(words:1) >= 0.1'")
+def _wider_rule(rule: Recipe) -> str:
+    """Return an example of a candidate rule that more pairs meet than the one in force."""
+    threshold = 0.1
+    if (rule.measure, rule.features) == ("jaccard", "words:1") and rule.threshold <= threshold:
+        threshold = rule.threshold / 2
+    text = f"'jaccard(words:1) >= {threshold:g}'"
+    return option(f"--candidate-rule {text}", f"candidate_rule={text}")
 
 
 #: The number of labels of each class below which nothing is trained or evaluated.
@@ -481,6 +486,7 @@ def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
 FOLDS, MAX_FOLDS = 5, 20
 
 
+@with_suggestions
 def train(
     data: Any,
     labels: Any,
@@ -618,7 +624,7 @@ def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     unused = [f"{outside:,} outside the candidate rule {format_candidate_rule(rule)}"] if outside else []
     unused += [f"{equal:,} with equal texts, which need no classifier"] if equal else []
     remark = f" (not counting {' and '.join(unused)})" if unused else ""
-    wider = f", or widen the candidate rule, as with {_wider_rule()}" if outside else ""
+    wider = f", or widen the candidate rule, as with {_wider_rule(rule)}" if outside else ""
     raise RecipeError(
         f"labelled duplicates: {duplicates:,}, others: {others:,}{remark}; training needs at least {MIN_LABELS} of "
         f"each: label more pairs{wider}"

@@ -113,8 +113,8 @@ def _incomplete_file(temporary_path: str, target: str) -> Iterator[None]:
         raise
 
 
-def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool = False) -> None:
-    """Write a file that appears complete, under a free name.
+def write_new(content: bytes, target: str, temporary_path: str) -> None:
+    """Write a file that appears complete, under a free name; its data is on the disk before.
 
     Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
@@ -122,15 +122,14 @@ def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool =
         with open(temporary_path, "wb") as file:
             file.write(content)
             file.flush()
-            if flush:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         rename_new(temporary_path, target)
 
 
 def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: bool) -> None:
-    """Write a file as ``write_new`` does, flushed; accept one that an earlier attempt has written."""
+    """Write a file as ``write_new`` does; accept one that an earlier attempt has written."""
     try:
-        write_new(content, target, temporary_path, flush=True)
+        write_new(content, target, temporary_path)
     except FileExistsError:
         if not is_resumed:
             raise

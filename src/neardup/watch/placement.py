@@ -404,6 +404,6 @@ def _place_original(output: OutputFolder, item: Item, source: str, path: str) ->
         outputs.link(source, file_stamp(os.lstat(source)), target, output.temporary_path())
     else:
         target = output.prepare_path(output.free_name(lines_path(path), ()))
-        outputs.write_new(item.raw.strip() + b"\n", target, output.temporary_path(), flush=True)
+        outputs.write_new(item.raw.strip() + b"\n", target, output.temporary_path())
     output.flush()
     return target
