@@ -247,6 +247,55 @@ def test_failed_pages_are_named(library: Path, tmp_path: Path) -> None:
     wait_until_ended(processes(library))
 
 
+@pytest.mark.parametrize("command", ["explore", "compare", "index build"])
+def test_every_command_names_failed_pages(library: Path, tmp_path: Path, command: str) -> None:
+    rows = [{"id": str(i), "topic": str(i // 2), "text": article(i // 2)} for i in range(20)]
+    rows[7]["text"] += " do-crash"
+    (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    more = {
+        "explore": ["--no-curve"],
+        "compare": ["--clusters", "topic", "--recipes", "default"],
+        "index build": ["-o", tmp_path / "index"],
+    }[command]
+    found = start_process(*command.split(), tmp_path / "pages.jsonl", "--html", "--json", *more)
+    code, stdout, stderr = wait_for_end(found)
+    assert code == 0, stderr
+    assert f"{tmp_path}/pages.jsonl, record 8: its process ended by SIGSEGV; all of its text is compared" in stderr
+    assert stderr.count("SIGSEGV") == 1
+    assert json.loads(stdout)["failed_pages"] == {"its process ended by SIGSEGV": 1}
+
+
+@pytest.mark.parametrize("content", ["html-fast", "tags"])
+def test_a_watcher_takes_the_contents_of_recipes(library: Path, tmp_path: Path, content: str) -> None:
+    # trafilatura would crash; the chosen content alone is extracted.
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for number in range(2):
+        (inbox / f"{number}.html").write_text(f"<p>do-crash {article(1)}<!-- {number} -->")
+    found = start_process(
+        "watch", inbox, "--content", content, "--store", tmp_path / "n.db", "--originals", tmp_path / "out", "--once"
+    )
+    code, _, stderr = wait_for_end(found)
+    assert (code, "do-crash" in stderr, processes(library)) == (0, False, [])
+    assert len(list((tmp_path / "out").iterdir())) == 1, stderr
+
+
+def test_a_flow_counts_and_names_failed_pages(library: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with nd.Index(content="html") as index:
+        index.add_many([nd.Document(str(i), article(i) + ("do-crash" if i == 2 else "")) for i in range(4)])
+        assert index.failed_pages == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "page without its main content: 2: its process ended by SIGSEGV; all of its text is compared"
+    ]
+
+
+def test_a_reference_and_repeated_pages_are_named(library: Path) -> None:
+    pages = [article(1), article(2) + "do-exit", article(2) + "do-exit"]
+    for _ in range(2):
+        result = nd.dedup(pages, against=[article(5), pages[1]], content="html")
+        assert result.summary["failed_pages"] == {"its process ended with exit code 7": 3}
+
+
 def test_a_process_that_somebody_ends_costs_nothing(library: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(content_of, article(1) + "do-wait", "html")

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -96,7 +97,14 @@ def print_message(message: str) -> None:
 
 def print_json(content: Any) -> None:
     """Print JSON to stdout."""
-    typer.echo(json.dumps(content, ensure_ascii=not stdout_is_unicode(), indent=2))
+    typer.echo(json.dumps(_with_failed_pages(content), ensure_ascii=not stdout_is_unicode(), indent=2))
+
+
+def _with_failed_pages(content: Any) -> Any:
+    """Return an object of JSON with the number of pages without their main content, if there are any."""
+    if FAILED_PAGES and isinstance(content, dict):
+        return {**content, "failed_pages": dict(FAILED_PAGES)}
+    return content
 
 
 def stdout_is_unicode() -> bool:
@@ -204,6 +212,8 @@ def print_columns(corpus: Corpus) -> None:
         print_message(f"columns: {words}")
 
 
+#: The pages without their main content that a command has printed, by reason: its JSON counts them.
+FAILED_PAGES: Counter[str] = Counter()
 #: Files of one kind that are named.
 _NAMED = 5
 
@@ -225,6 +235,8 @@ def print_rejected_records(corpus: Corpus) -> None:
         print_message(f"{name} is not in UTF-8; it was read as {encodings[name]}")
     if len(encodings) > _NAMED:
         print_message(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
+    corpus.name_failed_pages()
+    FAILED_PAGES.update(corpus.failed_pages.counts)
     for example in corpus.failed_pages.examples:
         print_message(f"page without its main content: {example}; all of its text is compared")
     if corpus.failed_pages.total > len(corpus.failed_pages.examples):
@@ -455,4 +467,4 @@ def write_json(content: Any, name: str) -> None:
     from neardup.documents.output import OutputFile
 
     with OutputFile(name) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
+        file.write(json.dumps(_with_failed_pages(content), ensure_ascii=False, indent=2).encode() + b"\n")

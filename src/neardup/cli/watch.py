@@ -34,11 +34,11 @@ class ItemRecipeOptions(RecipeOptions):
     """The recipe, and which part of a file is compared."""
 
     content: Annotated[
-        Literal["auto", "html", "tags", "plain"] | None,
+        Literal["auto", "html", "html-fast", "tags", "plain"] | None,
         option(
-            "auto|html|tags|plain",
-            "auto: the article of web pages, the text of other files. html, tags: the article of every text, or all "
-            "but its tags. plain: every text as it is.",
+            "auto|html|html-fast|tags|plain",
+            "auto: the article of web pages, the text of other files. html, html-fast, tags: the article of every "
+            "text, by one of two libraries, or all but its tags. plain: every text as it is.",
             MATCHING,
         ),
     ] = "auto"

@@ -72,6 +72,7 @@ from neardup.documents.textfiles import TextFiles, notes_on
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
 from neardup.files import PartialOutput
 from neardup.text.encoding import WINDOWS_1252, detect_encoding
+from neardup.text.extraction import FailedPages, page_digest
 
 #: Formats of one document per file: a source is a series of files.
 _SERIES = frozenset({"text", "mail"})
@@ -214,7 +215,8 @@ class Corpus:
     reference : Corpus or None
         The documents with which those of this corpus are compared, see ``set_reference``.
     failed_pages : Rejected
-        The pages whose main content could not be extracted, of the reference as well: all their text is compared.
+        The pages whose main content could not be extracted, of the reference as well: all their text is compared. Those
+        that ``name_failed_pages`` has found.
     omitted_count : int
         The number of further documents that are known to match nothing, if this corpus was selected from an index.
     known_count : int or None
@@ -245,7 +247,7 @@ class Corpus:
         self.quarantine, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
-        self.failed_pages = Rejected()
+        self.failed_pages, self._failures, self._named = Rejected(), FailedPages(), 0
         self.omitted_count = 0
         self.skipped = Skipped()
         self.known_count: int | None = None
@@ -488,15 +490,28 @@ class Corpus:
         own_row = row - self._bounds[source]
         return place_of_row(self.sources[source], own_row) if self.inputs else f"row {own_row}"
 
-    def count_failed_pages(self, rows: np.ndarray, failed: Mapping[int, str]) -> None:
-        """Count pages whose main content could not be extracted: the reason of each by its place in ``rows``."""
-        for at, reason in failed.items():
-            row = int(rows[at])
-            if self.reference is None or row < self.raw_rows:
-                place = self._place(row)
-            else:
-                place = f"the reference, {self.reference._place(row - self.raw_rows)}"
-            self.failed_pages.add(place, reason)
+    def name_failed_pages(self) -> None:
+        """Add to ``failed_pages`` those of the run so far; if there are any, the inputs are read again to find them."""
+        reasons = dict(list(self._failures.reasons.items())[self._named :])
+        if not reasons:
+            return
+        self._named += len(reasons)
+        named = set[bytes]()
+        for batch in self.rescan():
+            for row, text in zip(batch.rows.tolist(), batch.texts.cast(pa.large_binary()).to_pylist(), strict=True):
+                digest = page_digest(text)
+                if digest not in reasons:
+                    continue
+                named.add(digest)
+                if self.reference is None or row < self.raw_rows:
+                    place = self._place(row)
+                else:
+                    place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+                self.failed_pages.add(place, reasons[digest])
+        if is_command():
+            # In other programs these may be the pages of another corpus.
+            for digest in reasons.keys() - named:
+                self.failed_pages.add("a page beside the documents, such as the query", reasons[digest])
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""

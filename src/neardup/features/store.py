@@ -144,8 +144,6 @@ class FeatureStore:
         self.memory, self._needs = memory or Memory(), needs or MemoryNeeds()
         self.expected_documents, self.id_bytes, self.reader_bytes = 0.0, 0, 0
         self._feature_count, self._text_bytes_total = 0, 0
-        #: Why the extraction of a page failed, by document.
-        self.failed: dict[int, str] = {}
         self._blocks: list[_StoredBlock] = []
         self._sizes, self._digests = GrowingArray(np.int64), GrowingArray(np.uint64, 2)
         self._text_digests, self._text_bytes = GrowingArray(np.uint64, 2), GrowingArray(np.int64)
@@ -190,8 +188,6 @@ class FeatureStore:
         self._record(block)
 
     def _record(self, block: Block) -> None:
-        first = len(self._text_bytes)
-        self.failed.update((first + place, reason) for place, reason in block.failed.items())
         self._text_digests.extend(block.text_digests)
         self._text_bytes.extend(block.text_bytes)
         self._text_bytes_total += int(block.text_bytes.sum())

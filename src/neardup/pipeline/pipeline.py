@@ -178,7 +178,7 @@ def collect_features(
     trim_memory()
     names = columns.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.check_unique_ids(names)
-    corpus.count_failed_pages(names.rows, store.failed)
+    corpus.name_failed_pages()
     input_count = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:input_count], columns.order, corpus.order_column)
     if prefer is not None:

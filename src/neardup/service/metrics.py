@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from neardup.service.indexes import Indexes
@@ -117,14 +117,18 @@ class _Gauges(Collector):
     def __init__(self, indexes: Indexes, waiting_count: Callable[[], int]) -> None:
         self._indexes, self._waiting_count = indexes, waiting_count
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges."""
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Yield the gauges and the counter."""
         yield GaugeMetricFamily("neardup_waiting", "Requests that are being answered.", value=self._waiting_count())
         held = GaugeMetricFamily("neardup_held", "Documents that new ones are compared with.", labels=["index"])
         size = GaugeMetricFamily("neardup_store_bytes", "Size of the store, its log with it.", labels=["index"])
         memory = GaugeMetricFamily("neardup_window_bytes", "Memory of the window's tables.", labels=["index"])
+        failed = CounterMetricFamily(
+            "neardup_failed_pages", "Pages without their main content: all of their text is compared.", labels=["index"]
+        )
         for named in self._indexes:
+            failed.add_metric([named.name], named.index.failed_pages)
             held.add_metric([named.name], len(named.index))
             size.add_metric([named.name], named.store_bytes())
             memory.add_metric([named.name], named.index.statistics.bytes)
-        yield from (held, size, memory)
+        yield from (held, size, memory, failed)

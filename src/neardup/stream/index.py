@@ -282,6 +282,8 @@ class Index:
         #: The last number of each repeated id, and the sources of which a late document was reported.
         self._last_version: dict[str, int] = {}
         self._late_origins: set[str] = set()
+        #: The pages of which all text is compared, since this index was opened.
+        self.failed_pages = 0
         self._length, self._now, self._against_everything = length, now, against == "everything"
         self._needs_titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
@@ -449,6 +451,12 @@ class Index:
                     source,
                     self._length,
                 )
+
+    def _warn_of_failed_pages(self, names: Sequence[str], failed: Mapping[int, str]) -> None:
+        """Count and name pages of which all text is compared."""
+        self.failed_pages += len(failed)
+        for place, reason in failed.items():
+            _log.warning("page without its main content: %s: %s; all of its text is compared", names[place], reason)
 
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
         """Return the verdict that each document would get if it were added next; nothing is entered."""
@@ -712,6 +720,7 @@ class Index:
                         for document, event_time in zip(documents, event_times, strict=True)
                     ]
                 findings = self._matcher.add(texts, records, event_times, first)
+                self._warn_of_failed_pages(names, findings.failed)
                 verdicts = make_verdicts(
                     names,
                     event_times,

@@ -6,7 +6,7 @@ Index, watched folder, replay of a corpus and Spark stream share it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ class WindowFindings(NamedTuple):
     matches: MatchedDocuments  #: the best older match of each
     sizes: Integers  #: int64[n]: o, a and b of each document with itself, 0 if it has no features to compare
     entered: Bools  #: bool[n]: whether each document entered the window
+    failed: Mapping[int, str]  #: why the main content of a page could not be extracted, by its place
 
 
 class RestoredDocument(NamedTuple):
@@ -159,7 +160,7 @@ class Matcher:
                     self._ahead = ahead if entered[i] else None
         self._current = 0, ()
         all_places = np.concatenate([np.empty(0, np.int64), *places])
-        return WindowFindings(all_places, self._concatenate(found), self._own_counts(block), entered)
+        return WindowFindings(all_places, self._concatenate(found), self._own_counts(block), entered, block.failed)
 
     def _own_counts(self, block: Block) -> Integers:
         return np.where(block.sizes > 0, FINGERPRINT_BITS if self._is_hamming else block.sizes, 0)
@@ -393,7 +394,9 @@ class Matcher:
         arrivals = _make_arrivals(block, event_times, np.full(count, -1), [0] * count)
         places, matches = self._find_matches(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
-        return WindowFindings(places, matches.take(first), self._own_counts(block), np.zeros(count, np.bool_))
+        return WindowFindings(
+            places, matches.take(first), self._own_counts(block), np.zeros(count, np.bool_), block.failed
+        )
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the serials of all documents in the window that a record matches, the most similar first."""

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from neardup import runtime
 from neardup.errors import InputError
-from neardup.text.extraction import CPU_LIMIT_S, METHODS, TIMER_SIGNALS, Article
+from neardup.text.extraction import CPU_LIMIT_S, METHODS, TIMER_SIGNALS, Article, report_failed_page
 from neardup.text.html import strip_tags
 
 #: Pages that are sent to a process at once.
@@ -283,6 +283,10 @@ class _Workers:
                 found[key] = future.result()
             except CancelledError:
                 (found[key],) = self.extract([pages[keys.index(key)]], name)
+        for key, page in zip(keys, pages, strict=True):
+            # Kept contents as well: another run asks for them.
+            if found[key].fallback == "failed":
+                report_failed_page(page, found[key].reason)
         return [found[key] for key in keys]
 
     def _keep(self, key: bytes, content: Content) -> None:

@@ -20,7 +20,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import blake2b
 from typing import NamedTuple
+from weakref import WeakSet
 
 from neardup.text.html import TagScanner, strip_tags
 
@@ -64,6 +66,29 @@ class Article(NamedTuple):
     text: str
     fallback: str = ""
     reason: str = ""
+
+
+class FailedPages:
+    """The pages of this process that failed while this object exists: the reason of each, by its ``page_digest``."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[bytes, str] = {}
+        _LISTENERS.add(self)
+
+
+_LISTENERS: WeakSet[FailedPages] = WeakSet()
+
+
+def page_digest(page: bytes) -> bytes:
+    """Return what identifies a page by its markup in UTF-8."""
+    return blake2b(page, digest_size=16).digest()
+
+
+def report_failed_page(page: bytes, reason: str) -> None:
+    """Tell each ``FailedPages`` about a page."""
+    digest = page_digest(page)
+    for listener in list(_LISTENERS):
+        listener.reasons.setdefault(digest, reason)
 
 
 #: Finds the article of markup.

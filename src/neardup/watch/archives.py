@@ -11,8 +11,7 @@ from neardup.documents.mail import mails_in, parse_mail
 from neardup.documents.parsed import Parsed
 from neardup.documents.rejected import Skipped
 from neardup.documents.warc import PAGE_TYPES, parse_records
-from neardup.text.contents import article_of
-from neardup.watch.items import NO_TEXT, Item, Items, Note, failed_article_note, join_title
+from neardup.watch.items import NO_TEXT, Item, Items, Note, join_title
 
 _READ = 1 << 18
 
@@ -78,10 +77,7 @@ def crawl_items(data: bytes, found: Items) -> Iterator[Item]:
             continue
         values, text = parsed.values, parsed.values["text"]
         if values["content_type"] in PAGE_TYPES:
-            article = article_of(text)
-            text = article.text
-            if article.fallback == "failed":
-                found.notes.append(failed_article_note(where, article.reason))
+            text = found.text_of_page(where, text)
         if text.strip():
             raw = values["text"].encode()
             yield Item(values["url"], text, "", found.date_of(where, [values["date"]]), values["url"], raw)

@@ -9,14 +9,12 @@ import stat
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
 from neardup.stream.document import Document
 from neardup.stream.store import text_digest
 from neardup.text.contents import content_of
-from neardup.text.encoding import decode_page
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.formats import parse_items
 from neardup.watch.inbox import Inbox, SettledFile, Stamp, file_stamp, open_file, origin_of, printable_path, stamp_at
@@ -159,12 +157,8 @@ def read_items(path: str, data: bytes, content: str) -> Items:
 
     Raises ``NeardupError`` if a library is missing.
     """
-    read = parse_items(printable_path(path), data)
-    items = read.items
-    if read.kind in ("html", "warc") and content != "auto":
-        # The recipe then decides which part of a page is compared, as in every other command.
-        items = (replace(item, text=decode_page(item.raw)) for item in items)
-    read.items = _catch_reader_errors(items, read)
+    read = parse_items(printable_path(path), data, extracts=content == "auto")
+    read.items = _catch_reader_errors(read.items, read)
     return read
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from neardup.documents.inputs import kind_of_bytes
-from neardup.text.contents import article_of, require_content
+from neardup.text.contents import require_content
 from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_partial_bom
 from neardup.text.html import TagScanner, strip_tags
 from neardup.watch.archives import crawl_items, mail_items, mailbox_items
 from neardup.watch.feeds import FEEDS, feed_items, load_lxml, root_name
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, failed_article_note
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note
 from neardup.watch.json_items import json_lines, json_values
 
 #: ``xml`` is XML of a kind that cannot be read.
@@ -123,14 +123,14 @@ def _markup_kind(start: bytes, name_kind: Kind | None) -> Kind:
     return "html" if name_kind == "html" or (name in _HTML_ELEMENTS and name_kind != "text") else "text"
 
 
-def parse_items(name: str, data: bytes) -> Items:
+def parse_items(name: str, data: bytes, *, extracts: bool = True) -> Items:
     """Read the items of a file.
 
     Kinds are plain text, HTML, RSS, Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of objects, or an object
     that wraps such a list), JSON lines, mail, mailboxes, and WARC and WET files. The encoding is UTF-8, UTF-16 or
     UTF-32, or the one that XML or a page declares; other bytes are read as Windows-1252, and a note records that. No
     content raises an error. An item has the time that it states, never the time of its file, which says nothing about
-    the date of the news.
+    the date of the news. The text of a page is its article, or its markup unless ``extracts``.
 
     Raises ``InputError`` for a page or a feed if the library that reads it is not installed.
     """
@@ -142,7 +142,7 @@ def parse_items(name: str, data: bytes) -> Items:
     before, content = content[:begin], content[begin:]
     is_cut_off = damage == TRUNCATED_FILE
     kind = kind_of(content, name)
-    found = Items(kind)
+    found = Items(kind, extracts)
     if before:
         found.notes.append(Note("the file", f"{len(before):,} bytes before the feed are not part of it"))
     if data.startswith(_GZIP) and kind != "warc":
@@ -155,7 +155,7 @@ def parse_items(name: str, data: bytes) -> Items:
         # Its only item is incomplete.
         found.reject("the file", damage, data, is_cut_off)
     else:
-        if kind == "html":
+        if kind == "html" and extracts:
             require_content("html")
         elif kind in FEEDS:
             load_lxml()
@@ -220,10 +220,7 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
         found.reject("the file", TRUNCATED_FILE, data, True)
         return
     markup = decode_page(data)
-    article = article_of(markup)
-    text = article.text
-    if article.fallback == "failed":
-        found.notes.append(failed_article_note("the file", article.reason))
+    text = found.text_of_page("the file", markup)
     if not text:
         found.reject("the file", NO_TEXT, data)
         return

@@ -10,6 +10,7 @@ from html import unescape
 from typing import NamedTuple
 
 from neardup.errors import quoted
+from neardup.text.contents import article_of
 from neardup.text.html import strip_tags
 from neardup.times import microseconds_of, stands_for_no_date, utc
 
@@ -49,16 +50,13 @@ class Note(NamedTuple):
     shape: str = ""
 
 
-def failed_article_note(where: str, reason: str) -> Note:
-    """Return the note on a page whose article was not found."""
-    return Note(where, f"the article was not found ({reason}), so all text of the page stands for it")
-
-
 @dataclass(slots=True)
 class Items:
     """The content of a file."""
 
     kind: str
+    #: Whether the text of a page is its article, not its markup.
+    extracts: bool = True
     #: Read lazily, once. The other lists are complete when it has ended.
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken_parts: list[BrokenPart] = field(default_factory=list)  #: what could not be read
@@ -70,6 +68,17 @@ class Items:
     def reject(self, where: str, reason: str, raw: bytes, ended_early: bool = False) -> None:
         """Add a broken part."""
         self.broken_parts.append(BrokenPart(where, reason, raw, ended_early))
+
+    def text_of_page(self, where: str, markup: str) -> str:
+        """Return the article of a page, or its markup; empty if it has no text."""
+        if not self.extracts:
+            # The recipe decides which part of a page is compared, as in every other command.
+            return markup if strip_tags(markup) else ""
+        article = article_of(markup)
+        if article.fallback == "failed":
+            text = f"the article was not found ({article.reason}), so all text of the page stands for it"
+            self.notes.append(Note(where, text))
+        return article.text
 
     def date_of(self, where: str, values: Iterable[object]) -> datetime | None:
         """Return the first value that is a time, in UTC; note a date that is stated and cannot be read."""
