@@ -44,9 +44,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     if path.suffix == ".csv":
-        return arrow_csv.read_csv(path, convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True)).to_pylist()
-    read = pq.read_table if path.suffix == ".parquet" else pyarrow.feather.read_table
-    return read(path).to_pylist()
+        table = arrow_csv.read_csv(path, convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True))
+    else:
+        table = (pq.read_table if path.suffix == ".parquet" else pyarrow.feather.read_table)(path)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
