@@ -22,6 +22,7 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
 )
+from neardup.errors import InputError
 from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
@@ -180,6 +181,9 @@ def audit(
         check_store(store, inputs)
         if not os.path.exists(store):
             check_packages("label", *PACKAGES)
+    if labels is not None and not os.path.exists(labels):
+        # Before the corpus is read.
+        raise InputError(f"{labels} does not exist; check the name")
     name = None if labeller is None else labeller_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
