@@ -154,7 +154,7 @@ REFUSED = [
     ("label corpus.jsonl --store labels.db --force", ("--force", "--export", "leave it out")),
     ("audit corpus.jsonl --labeller anna", ("--labeller anna", "--store FILE")),
     ("audit corpus.jsonl --ignore-unknown", ("--ignore-unknown", "--labels FILE")),
-    ("watch bare --originals out --store store.db --sample corpus.jsonl", ("--sample ", "'default'", "leave it out")),
+    ("watch bare --originals out --store store.db --sample corpus.jsonl", ("--sample ", "'ddd'", "leave it out")),
     ("watch folder --originals folder/out --store news.db", ("folder/out", "--originals", "inbox folder")),
     ("watch folder --store folder/news.db --originals out", ("folder/news.db", "--store", "inbox folder", "outside")),
     (

@@ -78,7 +78,7 @@ _TIME_TYPES = (
 
 def stream(
     frame: DataFrame,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     *,
     classifier: ClassifierLike | None = None,
     window: str | int | timedelta | None = "24h",
@@ -257,7 +257,7 @@ class StreamConfig(NamedTuple):
 
 
 def stream_config(
-    recipe: AnyRecipe,
+    recipe: AnyRecipe | None,
     classifier: ClassifierLike | None,
     window: str | int | timedelta | None,
     window_by: str,
@@ -267,8 +267,7 @@ def stream_config(
     choices: dict[str, Any],
 ) -> StreamConfig:
     """Return the settings of a stream; parameters and errors are those of ``stream``."""
-    is_classifiers_own = classifier is not None and recipe == "default"
-    resolved, learned = resolve_recipe(None if is_classifiers_own else recipe, classifier, choices)
+    resolved, learned = resolve_recipe(recipe, classifier, choices)
     check_keys(resolved)
     length = WindowLength.parse(window, window_by)
     if against not in _AGAINST:
