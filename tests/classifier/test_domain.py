@@ -153,7 +153,7 @@ def test_pairs_of_chosen_documents_bring_no_warning() -> None:
 
 
 def test_a_rejected_batch_is_not_counted() -> None:
-    index = nd.Index(classifier=foreign(), window=None, force_domain=True)
+    index = nd.Index(classifier=foreign(), window=None, force_domain=True, versions="refuse")
     index.add(nd.Document("a", TEXTS[0], 0.0))
     with pytest.raises(InputError):
         index.add_many([nd.Document("b", TEXTS[0] + " more", 1.0), nd.Document("a", TEXTS[1], 2.0)])

@@ -104,7 +104,7 @@ def test_columns_are_found_by_usual_names_or_chosen() -> None:
     [
         (TITLED, "", ("measure title needs a column", "none", "columns title, headline")),
         (TITLED, "Title", ("measure title needs a column", "no column 'Title'", "one of text")),
-        (TIMED, "", ("measure hours_apart needs a column", "none", "columns timestamp, time")),
+        (TIMED, "", ("measure hours_apart needs a column", "none", "columns timestamp, datetime")),
         (TIMED, "when", ("no column 'when'", "one of text", "time_column")),
     ],
 )

@@ -182,7 +182,7 @@ def added(index: nd.Index, texts: list[str], bytes_per_byte: int = 40) -> list[n
 @pytest.mark.parametrize(
     ("recipe", "expected"),
     [
-        ("ddd", [(None, ""), ("d0", ""), (None, ""), (None, "")]),
+        ("ddd", [(None, ""), ("d0", ""), ("d0", ""), (None, "")]),
         ("spotsigs", [(None, "undecidable")] * 4),
     ][: None if AT_LENGTH else 1],
 )
