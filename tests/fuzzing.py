@@ -785,12 +785,24 @@ def _scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
+def _peak_memory() -> int:
+    """Return the most memory that this process held at a time, in bytes.
+
+    Not ``ru_maxrss``, which a new process inherits from the one that started it.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
 def try_one(kind: str, number: int, seed: int, seeds: Any) -> str:
     """Try an input; return what was wrong, or nothing."""
     from neardup.errors import NeardupError
 
     rng = random.Random(f"{kind} {number} {seed}")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak_memory()
     with _scratch() as folder:
         try:
             SUBJECTS_AND_WRONG[kind].ask(seeds, rng, folder)
@@ -804,7 +816,7 @@ def try_one(kind: str, number: int, seed: int, seeds: Any) -> str:
         except BaseException as error:
             return "".join(traceback.format_exception(error)[-4:])[-1500:]
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    grown = _peak_memory() - before
     if grown > LIMIT_BYTES + BYTES_FOR_A_BYTE * size:
         return f"took {grown:,} bytes of memory for {size:,}"
     return ""

@@ -169,7 +169,7 @@ def stands_for_no_date(value: object) -> bool:
 
     Examples
     --------
-    >>> [stands_for_no_date(value) for value in ("0001-01-01", "0000-00-00 00:00:00", 0, "yesterday", 2019)]
+    >>> [stands_for_no_date(value) for value in ("0001-01-01", "-0001-11-30 00:00:00", 0, "yesterday", 2019)]
     [True, True, True, False, False]
     """
     try:
@@ -255,6 +255,10 @@ def utc(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+#: A date with a year below 0, as programs write for no date.
+_BEFORE_CHRIST = re.compile(r"-[0-9]{4,6}-[0-9]{2}(?![0-9])")
+
+
 def _parse_text(text: str) -> int | None:
     if len(text) > _MAX_LENGTH:
         text = text.strip()
@@ -265,6 +269,8 @@ def _parse_text(text: str) -> int | None:
         text = commented[1]
     if not text.isascii():
         return None
+    if _BEFORE_CHRIST.match(text):
+        raise _NoDate
     try:
         return _parse_number_text(text) if _NUMBER.fullmatch(text) else _parse_date_text(text)
     except (ValueError, TypeError, OverflowError):

@@ -155,7 +155,7 @@ def test_an_output_that_fails_to_close_after_an_interruption_is_no_error(
     assert names_in(out) == set()
 
 
-def test_an_interruption_names_the_outputs_that_are_complete(
+def test_an_interruption_before_all_outputs_are_complete_writes_none(
     corpus: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(content: object, name: str) -> None:
@@ -164,8 +164,8 @@ def test_an_interruption_names_the_outputs_that_are_complete(
     monkeypatch.setattr("neardup.cli.screen.write_json", interrupted)
     outputs = "-o", out / "clean.jsonl", "--summary", out / "summary.json"
     stderr = neardup("dedup", corpus, *outputs, code=130).stderr
-    assert stderr.endswith(f"neardup: interrupted; written: {out / 'clean.jsonl'}\n")
-    assert names_in(out) == {"clean.jsonl"}
+    assert stderr.endswith("neardup: interrupted; nothing was written\n")
+    assert names_in(out) == set()
 
 
 def test_a_killed_command_can_be_repeated(corpus: Path, out: Path, warm: None) -> None:

@@ -112,7 +112,7 @@ KEYWORDS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
     "a report's": (lambda path: nd.dedup(TEXTS).report(path / "r.html", famlies=3), ("'famlies'", "families")),  # type: ignore[call-arg]
     "recall": (lambda _: nd.dedup(TEXTS, recall=0.9), ("recall 0.9", "'lsh'")),
     "seed": (lambda _: nd.Index(seed=4), ("seed 4", "'lsh'")),
-    "memory": (lambda _: nd.dedup(TEXTS, memory=1), ("memory 1 ", "memory=500_000_000")),
+    "memory": (lambda _: nd.dedup(TEXTS, memory=1), ("memory 1 ", "memory='500MB'")),
     "sample": (lambda _: nd.Index(sample=TEXTS), ("sample", "leave it out")),
     "keep": (lambda _: nd.query(TEXTS, "a rose", keep="longest"), ("keep longest", "leave it out")),
     "of and first": (lambda _: nd.neighbors(DOCUMENTS, 1, of=["a"], first=1), ("of ", "first 1", "one of the two")),

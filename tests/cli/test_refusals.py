@@ -163,7 +163,7 @@ REFUSED = [
     ),
     ("watch folder --poll 0 --store news.db --originals out", ("--poll 0 ", "[0.05, 86400]")),
     ("watch folder --place copy --store news.db --originals out", ("--place", "'copy'", "move or link")),
-    ("watch folder --content best --store news.db --originals out", ("--content 'best'", "html, tags or plain")),
+    ("watch folder --content best --store news.db --originals out", ("--content 'best'", "html-fast, tags or plain")),
     (
         "watch folder --html --content tags --store news.db --originals out",
         ("--html", "--content", "'tags'", "one of the two"),

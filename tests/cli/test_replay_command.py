@@ -117,7 +117,7 @@ def test_a_replay_continues_in_its_store(flow: Path, tmp_path: Path) -> None:
 
 
 def test_repeated_ids_are_refused_without_row_numbers(tmp_path: Path) -> None:
-    rows = [{"id": "a", "text": FOX, "time": 7200}, {"id": "a", "text": ROSE, "time": 0}]
+    rows = [{"id": "a", "text": FOX, "time": "2019-03-21T02"}, {"id": "a", "text": ROSE, "time": "2019-03-21T00"}]
     path = write_lines(tmp_path / "c.jsonl", rows)
     assert says(refused("replay", path, *RULES), "'a'", "column 'id'", "c.jsonl, record 2", "--ids rows")
     done = neardup("replay", path, *RULES, "--json", "--ids", "rows")

@@ -358,8 +358,7 @@ def test_an_empty_index_or_input_matches_nothing(place: Path) -> None:
     assert nd.dedup([], against=index).kept == []
     assert nd.dedup(["", "a b c", "a b c d"], against=index).kept == [0]
     for text in ("", " \n"):
-        with pytest.raises(nd.InputError):
-            index.query(text)
+        assert index.query(text) == []
     with pytest.raises(nd.InputError) as caught:
         index.query("\ud800")
     assert says(caught.value, "Unicode")

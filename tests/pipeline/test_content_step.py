@@ -158,9 +158,9 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
     (folder / "c.xhtml").write_bytes(other.encode())
     (folder / "d.txt").write_bytes("Röschen".encode("latin-1"))
     result = nd.dedup_files(folder, content="tags", features="words:3", threshold=0.9)
-    assert (result.kept, [drop.id for drop in result.dropped]) == (["a.html", "c.xhtml"], ["b.HTM"])
-    assert result.summary["rejected"] == {"not valid UTF-8": 1}
+    assert (result.kept, [drop.id for drop in result.dropped]) == (["a.html", "c.xhtml", "d.txt"], ["b.HTM"])
+    assert result.summary["encodings"] == {str(folder / "d.txt"): "windows-1252"}
     assert "Röschen" in result.table()["text"].to_pylist()[0]
     result.write(str(tmp_path / "out") + "/")
     assert (tmp_path / "out" / "a.html").read_bytes() == (folder / "a.html").read_bytes()
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml", "d.txt"]

@@ -90,7 +90,8 @@ def in_a_window(table: pa.Table, *, keep: str = "first", needs_sample: bool = Fa
     sample: dict[str, Any] = (
         {"sample": [row["text"] for row in table.select(["text"]).to_pylist()]} if needs_sample else {}
     )
-    with nd.Index(options.pop("recipe", None) or "default", window=None, **sample, **options) as index:
+    recipe = options.pop("recipe", None if "classifier" in options else "default")
+    with nd.Index(recipe, window=None, **sample, **options) as index:
         verdicts = index.add_many(nd.Document(row["id"], row["text"]) for row in rows)
     kept = {verdict.id for verdict in verdicts if not verdict.is_duplicate}
     return Answer(kept, {v.id: (v.of or "", v.similarity or 0.0) for v in verdicts if v.is_duplicate}, None)

@@ -37,7 +37,6 @@ def folder_of_files(tmp_path: Path, corpus_folder: Callable[[str], Path]) -> Pat
         "bad.toml": "name = [",
         "strange.toml": 'name = "strange"\nfeatures = "words:5"\nnonsense = 3\n',
         "strangers.csv": "id1,id2,label\nzz,yy,1\n",
-        "torn.parquet": "PAR1 no more of it",
         "new.txt": json.loads(lines[0])["text"],
     }.items():
         (folder / name).write_text(content, "utf-8")
@@ -62,7 +61,6 @@ def dedup(*inputs: str, **options: Any) -> tuple[str, ...]:
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a missing file": (dedup("missing.jsonl"), ("missing.jsonl",)),
     "a folder without documents": (dedup("nothing"), ("nothing", ".jsonl")),
-    "a torn file": (dedup("torn.parquet"), ("torn.parquet",)),
     "a threshold out of range": (dedup(NEWS, threshold=1.5), ("1.5", "(0, 1]")),
     "a threshold that is no number": (dedup(NEWS, threshold="abc"), ("abc",)),
     "an unknown recipe": (dedup(NEWS, recipe="nosuch"), ("nosuch", "default")),

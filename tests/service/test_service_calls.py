@@ -263,9 +263,9 @@ def test_a_window_is_read_back_as_it_was_given(tmp_path: Path) -> None:
         ("new", {"choices": {"threshold": 2}}, "threshold"),
         ("new", {"choices": {"threshold": True}}, "is true, and must be a number or a text"),
         # Options of nd.Index, and no fields of a recipe.
-        ("new", {"choices": {"path": "evil.db"}}, "'path' is no field of a recipe"),
-        ("new", {"choices": {"now": 5}}, "'now' is no field of a recipe"),
-        ("new", {"choices": {"recipe": "ddd"}}, "'recipe' is no field of a recipe"),
+        ("new", {"choices": {"path": "evil.db"}}, "'path' is neither a field of a recipe"),
+        ("new", {"choices": {"now": 5}}, "'now' is neither a field of a recipe"),
+        ("new", {"choices": {"recipe": "ddd"}}, "'recipe' is neither a field of a recipe"),
         ("new", {"against": "nobody"}, "against"),
         ("new", {"recipe": "imatch"}, "which only the index 'main' can have; take another recipe"),
     ],

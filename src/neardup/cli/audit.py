@@ -22,6 +22,7 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
 )
+from neardup.errors import InputError
 from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
@@ -99,6 +100,19 @@ def _figure(figure: Figure) -> str:
 _SAMPLE = "The sample"
 
 
+def _check_labels(labels: str | None, store: str | None, inputs: list[str]) -> None:
+    """Check, before the corpus is read, that the labels exist and that the store can be used."""
+    from neardup.labelling.server import PACKAGES
+    from neardup.service.server import check_packages
+
+    if store is not None:
+        check_store(store, inputs)
+        if not os.path.exists(store):
+            check_packages("label", *PACKAGES)
+    if labels is not None and not os.path.exists(labels):
+        raise InputError(f"{labels} does not exist; check the name")
+
+
 @with_options
 def audit(
     inputs: Inputs,
@@ -172,14 +186,9 @@ def audit(
     from neardup.documents import write_table
     from neardup.evaluation.audit import MAX_EXAMPLES, draw_sample, select_examples
     from neardup.evaluation.population import read_votes, store_votes
-    from neardup.labelling.server import PACKAGES
     from neardup.labels.store import LabelStore, labeller_name
-    from neardup.service.server import check_packages
 
-    if store is not None:
-        check_store(store, inputs)
-        if not os.path.exists(store):
-            check_packages("label", *PACKAGES)
+    _check_labels(labels, store, inputs)
     name = None if labeller is None else labeller_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))

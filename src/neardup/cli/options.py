@@ -178,7 +178,7 @@ def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
             raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
         if name not in rare:
             hint = suggestion(name, OPTIONS) or f"; the fields are {', '.join(rare)}"
-            raise RecipeError(f"--set {name!r} is no field of a recipe{hint}")
+            raise RecipeError(f"--set {name!r} is not a field of a recipe{hint}")
         if name in values:
             raise RecipeError(f"--set {name} is given twice, as {values[name]!r} and {value!r}; give it once")
         values[name] = value

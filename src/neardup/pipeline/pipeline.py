@@ -241,9 +241,9 @@ def run(
         corpus.require_column(prefer.column, option("--prefer", "prefer"))
     share = parse_share(drop_share)
     for side in (corpus, corpus.reference):
-        for name, column in (("--within", within), ("--drop-by", drop_by)):
+        for name, column in ((option("--within"), within), (option("--drop-by"), drop_by)):
             if column is not None and side is not None:
-                side.require_column(column, option(name))
+                side.require_column(column, name)
     features = collect_features(
         corpus,
         recipe,

@@ -103,7 +103,7 @@ def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     for name in choices:
         if name not in OPTIONS:
             hint = suggestion(name, [*OPTIONS, *_OTHER_OPTIONS]) or f"; a recipe's fields are {', '.join(OPTIONS)}"
-            raise RecipeError(f"{quoted(name)} is no field of a recipe and no option{hint}")
+            raise RecipeError(f"{quoted(name)} is neither a field of a recipe nor another option{hint}")
     resolved = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
     if resolved.search != "lsh":
         refuse_fields(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")

@@ -256,7 +256,7 @@ class Recipe:
     description: str = ""
     content: str = _field(
         "",
-        "Compare the main content of pages (html, html-fast) or their text without tags (tags).",
+        "Compare the main content of pages (html, html-fast) or their text (tags).",
         "texts",
         "html|html-fast|tags",
         "Empty for the text as it is.",
