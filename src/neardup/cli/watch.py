@@ -50,7 +50,7 @@ class ItemRecipeOptions(RecipeOptions):
         """
         content: Any = resolve_content(self.html, None if self.content == "auto" else self.content)
         is_plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
-        recipe = replace(self, content=None if is_plain else content).resolve(classifier)
+        recipe = replace(self, content=None if is_plain else content).resolve(classifier, flow=True)
         if is_plain and classifier is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if content is None and not recipe.content else "whole"
