@@ -10,8 +10,8 @@ Drop(id=1, keeper=0, similarity=1.0, family=1)
 
 from __future__ import annotations
 
-import _signal
 import os
+import signal
 import sys
 
 
@@ -25,9 +25,9 @@ def leave_at_once(number: int, frame: object) -> None:
 # a command of this name, or starts this module.
 if (
     (os.path.basename("".join(getattr(sys, "argv", [])[:1])) == "neardup" or sys.orig_argv[1:3] == ["-m", "neardup"])
-    and _signal.getsignal(2) == _signal.default_int_handler
+    and signal.getsignal(signal.SIGINT) == signal.default_int_handler
 ):
-    _signal.signal(2, leave_at_once)
+    signal.signal(signal.SIGINT, leave_at_once)
 
 import importlib  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402

@@ -576,7 +576,7 @@ class StoreReader:
 
     def _checked_tally(self, rows: Sequence[Row]) -> dict[str, int]:
         """Return the counts, after a check of what has no checksum."""
-        tally = dict(rows)
+        tally: dict[str, int] = dict(rows)
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")
         if not all(isinstance(value, int) and value >= 0 for value in tally.values()):
@@ -740,8 +740,8 @@ class StoreReader:
         query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
         rows = self._rows(query, since)
         for row in rows:
-            types = int, str, float, str, str, (str, type(None)), (float, type(None))
-            if not all(map(isinstance, row, types)):
+            types: tuple[Any, ...] = (int, str, float, str, str, (str, type(None)), (float, type(None)))
+            if not all(isinstance(value, kind) for value, kind in zip(row, types, strict=True)):
                 raise self._change_error("release", row[0])
         return [Release(*row) for row in rows]
 
