@@ -45,9 +45,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 @pytest.fixture(scope="session", autouse=True)
 def _interrupts_arrive() -> None:
-    """Restore SIGINT, which a background runner ignores, and so would the commands that tests interrupt."""
+    """Restore SIGINT and SIGHUP, which a runner in the background ignores, and so would commands that tests end."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -386,7 +386,7 @@ def test_processes_end_with_the_program(library: Path, tmp_path: Path, number: s
     started.send_signal(getattr(signal, number))
     code, stdout, stderr = wait_for_end(started)
     assert time.monotonic() - begin < 60
-    assert code == {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": -1, "SIGKILL": -9}[number]
+    assert code == {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129, "SIGKILL": -9}[number]
     assert stdout == ""
     assert "Traceback" not in stderr
     wait_until_ended(processes(library))
