@@ -20,13 +20,14 @@ WRITE = "w" * 20
 
 
 @contextmanager
-def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True) -> Iterator[Any]:
-    """Open the page; it may only call its own service, and must log no error."""
+def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True, wrong_tokens: int = 0) -> Iterator[Any]:
+    """Open the page; it may only call its own service, and must log no error but one for each wrong token."""
     wrong: list[str] = []
     with opened(str(client.base_url).rstrip("/"), width=width, wrong=wrong) as page:
         yield page
         assert page.title() == "neardup"
     # The browser itself logs an answer to a wrong token.
+    assert sum(" 401 " in line for line in wrong) <= wrong_tokens
     assert not [line for line in wrong if not (warns and line.startswith("console: WARN")) and " 401 " not in line]
 
 
@@ -130,7 +131,7 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
         assert frame.is_success
         assert "farmer" not in frame.text
         problem(httpx.post(client.base_url.join("/page/stopped"), json={}, timeout=300), 401)
-        with page_of(client) as page:
+        with page_of(client, wrong_tokens=1) as page:
             assert page.locator("#stops").inner_html() == ""
             # Nothing that needs a token is offered before there is one.
             assert not page.locator("#open").is_visible()
