@@ -293,7 +293,7 @@ def make_commands(folder: Path) -> Any:
 
 def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> None:
     """A command ends by 0, 2 or 3, says why in one line, and leaves no output if it is refused."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from neardup.cli.app import app
 

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from classifiers import DATED, make_classifier
 from commands import DOCUMENTS, FOX, ROSE, RULES, in_terminal, names_in, neardup, read_lines, refused, write_lines
 from paths import ROOT
 from sentences import says
 
 import neardup as nd
-from neardup.cli.screen import EXIT_CODES, format_amount, parse_size, printable, printable_line
+from neardup.cli.screen import EXIT_CODES, format_amount, printable, printable_line
 from neardup.documents import write_table
-from neardup.errors import OutputError, TornInput
+from neardup.errors import OutputError, RecipeError, TornInput
+from neardup.files import parse_size
 from neardup.pages.numbers import format_size
 
 
@@ -102,7 +102,7 @@ def test_sizes_are_parsed(text: str, size: int | None) -> None:
     if size is not None:
         assert parse_size(text) == size
         return
-    with pytest.raises(typer.BadParameter, match=f"^{re.escape(repr(text))} is not a size; write it like 512MB"):
+    with pytest.raises(RecipeError, match=f"^{re.escape(repr(text))} is not a size; write it like 512MB"):
         parse_size(text)
 
 

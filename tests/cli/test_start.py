@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import gc
-import inspect
 import json
 import os
 import runpy
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import get_type_hints
 
 import pytest
+from click.testing import CliRunner
 from commands import NEVER, neardup, refused
 from paths import ROOT
 from sentences import says
-from typer.testing import CliRunner
 
 import neardup as package
-from neardup.__main__ import main
 from neardup.cli.app import COMMANDS, app, load_command
-from neardup.cli.dedup import dedup
+from neardup.cli.command import Option
 from neardup.recipe import Recipe
 from neardup.recipe.named import Choices
 from neardup.recipe.recipe import OPTIONS
@@ -51,7 +47,7 @@ def test_the_version_is_printed() -> None:
 
 
 def test_every_field_of_a_recipe_has_an_option_or_is_set_by_set() -> None:
-    options = set(inspect.signature(dedup).parameters)
+    options = {parameter.name for parameter in load_command("dedup").params}
     assert {name for name, option in OPTIONS.items() if option.common} <= options
     output = neardup("dedup", "--help-all").stdout
     for name, option in OPTIONS.items():
@@ -110,16 +106,17 @@ def test_the_demo_without_charts_states_what_it_wrote(tmp_path: Path, monkeypatc
 
 def completions(words: str) -> list[str]:
     """Return what a shell offers for the last word."""
-    environment = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "complete_bash"}
-    return CliRunner().invoke(app, [], env=environment, prog_name="neardup").stdout.split()
+    environment = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "bash_complete"}
+    lines = CliRunner().invoke(app, [], env=environment, prog_name="neardup").stdout.split()
+    return [line.partition(",")[2] for line in lines]
 
 
 def test_shells_complete_commands_and_their_options() -> None:
     assert completions("neardup de") == ["dedup", "demo"]
     assert completions("neardup dedup --thr") == ["--threshold", "--threads"]
     assert completions("neardup recipe s") == ["show"]
-    script = CliRunner().invoke(app, [], env={"_NEARDUP_COMPLETE": "source_bash"}, prog_name="neardup").stdout
-    assert "_NEARDUP_COMPLETE=complete_bash" in script
+    script = CliRunner().invoke(app, [], env={"_NEARDUP_COMPLETE": "bash_source"}, prog_name="neardup").stdout
+    assert "_NEARDUP_COMPLETE=bash_complete" in script
 
 
 def test_the_manual_has_every_command() -> None:
@@ -134,11 +131,9 @@ def typed_options() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
     for name in set(COMMANDS) - {"recipe", "index"}:
         command = load_command(name)
-        for option, hint in get_type_hints(inspect.unwrap(command.callback), include_extras=True).items():
-            kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            kinds = {one for one in (get_args(kind) or (kind,)) if one is not type(None)}
-            if kinds & {int, float} or get_origin(kind) is Literal or any(getattr(one, "parser", 0) for one in extras):
-                yield name, next(one.opts[0] for one in command.params if one.name == option)
+        for option in command.params:
+            if isinstance(option, Option) and not option.is_flag and option.is_checked:
+                yield name, option.opts[0]
 
 
 def test_every_typed_option_refuses_other_values_in_one_sentence() -> None:
@@ -163,7 +158,6 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
         ([], None, "1000"),
         (["--memory", "500MB"], None, "0"),
         (["--memory=3GiB"], None, "100"),
-        (["--memory=nothing"], None, "0"),
         (["--memory", "500MB"], "5", "5"),
     ],
 )
@@ -172,10 +166,5 @@ def test_a_memory_limit_makes_arrow_return_memory_sooner(
 ) -> None:
     environment = {} if before is None else {"MIMALLOC_PURGE_DELAY": before}
     monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(sys, "argv", ["neardup", "dedup", "--help", *arguments])
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(gc, "set_threshold", lambda number: None)
-    with pytest.raises(SystemExit):
-        main()
+    refused("dedup", "no such file", "--dry-run", *arguments)
     assert environment["MIMALLOC_PURGE_DELAY"] == delay

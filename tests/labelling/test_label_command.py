@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from labelling_room import TEXTS, Browser
 from sentences import says
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from neardup.cli.app import app
 from neardup.labels.store import Judgement, LabelStore, majority_labels

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sentences import says
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from neardup import errors
 from neardup.spark.failures import spark_errors

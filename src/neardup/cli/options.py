@@ -21,7 +21,7 @@ from neardup.cli.command import (
     refuse_ignored,
     switch,
 )
-from neardup.cli.screen import parse_seconds, parse_size, typed_command
+from neardup.cli.screen import DURATION, SIZE, typed_command
 from neardup.errors import InputError, RecipeError, suggestion
 from neardup.recipe.recipe import OPTIONS, command_words
 
@@ -309,7 +309,7 @@ class ReadOptions:
         ),
     ] = None
     max_document: Annotated[
-        int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)
+        int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, **SIZE)
     ] = None
     strict: Annotated[bool, switch("--strict", "Stop at the first broken record.", READING)] = False
     quarantine: Annotated[
@@ -414,7 +414,7 @@ class RunOptions:
             "SIZE",
             "Memory limit, such as 2GB; what does not fit is read again, or goes to disk.",
             RUNNING,
-            parser=parse_size,
+            **SIZE,
         ),
     ] = None
 
@@ -455,8 +455,7 @@ class EngineOptions:
             "TIME",
             "How long to wait for the first worker, such as 5m.",
             ENGINE,
-            parser=parse_seconds,
-            show_default="60s",
+            **DURATION,
         ),
     ] = 60.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from neardup.cli.command import CLASSIFIER, option, output_option, switch, with_options
+from neardup.cli.command import CLASSIFIER, option, output_option, switch
 from neardup.cli.options import (
     CorpusClassifierOptions,
     Force,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from neardup.pipeline.query import Answer
 
 
-@with_options
 def query(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -145,7 +144,6 @@ def _read_document(path: str, name: str, *, content: str) -> str:
     return decode_page(data) if content or is_page_name(path) else decode_text(data, name)
 
 
-@with_options
 def neighbors(
     inputs: Inputs,
     recipe_options: RecipeOptions,

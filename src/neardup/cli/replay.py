@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli import screen
-from neardup.cli.command import option, output_option, switch, with_options
+from neardup.cli.command import option, output_option, switch
 from neardup.cli.options import (
     CorpusClassifierOptions,
     Force,
@@ -158,7 +158,6 @@ class ReplayReportOptions(ReportOptions):
 _AT_ONCE_WITH_STORE = 256
 
 
-@with_options
 def replay(
     inputs: Inputs,
     recipe_options: RecipeOptions,

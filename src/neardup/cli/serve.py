@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from neardup.cli.command import FLOW, option, refuse_ignored, with_options
+from neardup.cli.command import FLOW, option, refuse_ignored
 from neardup.cli.options import FlowAgainst, FlowClassifierOptions, RecipeOptions, Window
-from neardup.cli.screen import parse_size, print_message
+from neardup.cli.screen import SIZE, print_message
 from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count
@@ -32,7 +32,6 @@ class ServiceWindowOptions(StoredWindowOptions):
     window: Window = "endless"
 
 
-@with_options
 def serve(
     window_options: ServiceWindowOptions,
     recipe_options: RecipeOptions,
@@ -51,16 +50,12 @@ def serve(
     classifiers: Annotated[
         str | None, option("FOLDER", "Folder of classifiers that new indexes may use.", _ACCESS)
     ] = None,
-    max_body: Annotated[
-        int, option("SIZE", "Largest request.", _LIMITS, parser=parse_size, show_default="10MB")
-    ] = 10_000_000,
+    max_body: Annotated[int, option("SIZE", "Largest request.", _LIMITS, **SIZE)] = 10_000_000,
     max_batch: Annotated[int, option("NUMBER", "Maximum number of documents in a request.", _LIMITS, min=1)] = 1000,
     max_waiting: Annotated[
         int, option("NUMBER", "Maximum number of simultaneous requests; more are rejected.", _LIMITS, min=1)
     ] = 200,
-    max_answer: Annotated[
-        int, option("SIZE", "Largest answer.", _LIMITS, parser=parse_size, show_default="64MB")
-    ] = 64_000_000,
+    max_answer: Annotated[int, option("SIZE", "Largest answer.", _LIMITS, **SIZE)] = 64_000_000,
     max_indexes: Annotated[int, option("NUMBER", "Maximum number of indexes, with main.", _LIMITS, min=1)] = 100,
     sample: StatisticsSample = None,
 ) -> None:
@@ -111,7 +106,7 @@ def serve(
             warm_up(entry.index)
         gc.freeze()
         Thread(target=_prepare_page, args=[bool(tokens)], name="page").start()
-        typer.echo(service.address)
+        click.echo(service.address)
         documents = format_count(sum(len(entry.index) for entry in service.indexes), "document")
         print_message(f"serving {window_options.store} with {documents} at {service.address}; Ctrl-C ends it")
         while not stop_requests and service.running:
@@ -134,7 +129,6 @@ def _prepare_page(tokens: bool) -> None:
     gc.freeze()
 
 
-@with_options
 def mcp(
     recipe_options: RecipeOptions,
     classifier_options: FlowClassifierOptions,

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
-from neardup.cli.command import argument, option, output_option, switch, with_options
+from neardup.cli.command import argument, option, output_option, switch
 from neardup.cli.options import ClassifierOptions, Force, JsonLines
 from neardup.cli.screen import print_message, printable, printable_line, stdout_is_unicode, typed_command
 from neardup.errors import InputError, RecipeError, StoreError
@@ -29,7 +29,6 @@ StoreFile = Annotated[
 ]
 
 
-@with_options
 def stopped(
     store: StoreFile,
     today: Annotated[bool, switch("--today", "Only items whose own time is today (UTC).")] = False,
@@ -50,9 +49,9 @@ def stopped(
         for row in reader.stopped_documents(begin):
             count += 1
             if as_json:
-                typer.echo(json.dumps(_as_dict(row), ensure_ascii=not stdout_is_unicode()))
+                click.echo(json.dumps(_as_dict(row), ensure_ascii=not stdout_is_unicode()))
             else:
-                typer.echo(printable_line(_format_row(row)))
+                click.echo(printable_line(_format_row(row)))
     if sys.stderr.isatty() or not count:
         limit = "" if begin == float("-inf") else f" since {_format_time(begin)}, by the time of the item itself"
         print_message(f"{format_count(count, 'item')} stopped{limit}")
@@ -102,7 +101,6 @@ def _file_name(origin: str) -> str:
         return origin
 
 
-@with_options
 def release(
     store: StoreFile,
     name: Annotated[str, argument("ID", "The item's id, as neardup stopped lists it.")],
@@ -150,12 +148,14 @@ def _print_release(name: str, answer: dict[str, str]) -> None:
     print_message(f"{printable(name)} is now an original" + (f"; its file is {printable(file)}" if file else ""))
 
 
-@with_options
 def report(
     store: StoreFile,
     output: Annotated[
         str,
-        output_option("Write the page to this file; an earlier report is replaced.", "PAGE.html", show_default=False),
+        output_option(
+            "Write the page to this file; an earlier report is replaced.",
+            "PAGE.html",
+        ),
     ],
     classifier_options: ClassifierOptions,
     items: Annotated[int, option("NUMBER", "Report on the N latest items.", min=1)] = 100_000,

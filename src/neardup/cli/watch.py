@@ -13,9 +13,9 @@ from operator import getitem
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from neardup.cli.command import MATCHING, argument, option, switch, with_options
+from neardup.cli.command import MATCHING, argument, option, switch
 from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
-from neardup.cli.screen import EXIT_CODE, EXIT_TORN, parse_size, print_message, printable_line
+from neardup.cli.screen import EXIT_CODE, EXIT_TORN, SIZE, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
 from neardup.pages.numbers import format_count, format_size
 from neardup.watch.settings import WatchSettings
@@ -65,7 +65,6 @@ class StoredWindowOptions(WindowOptions):
         option(
             "FILE",
             "SQLite file for the window and all verdicts. A new run continues where the last one ended.",
-            show_default=False,
         ),
     ] = ""
 
@@ -80,8 +79,7 @@ StatisticsSample = Annotated[
 
 #: Settings of options that the metadata of their fields does not have.
 _OPTION_SETTINGS: dict[str, dict[str, Any]] = {
-    "largest": {"parser": parse_size, "show_default": "64MB"},
-    **{name: {"show_default": False} for name in ("originals", "duplicates", "quarantine", "done")},
+    "largest": SIZE,
 }
 
 
@@ -105,7 +103,6 @@ FolderOptions: Any = make_dataclass(
 )
 
 
-@with_options
 def watch(
     inbox: Annotated[str, argument("INBOX", "The folder that files arrive in.")],
     folder_options: FolderOptions,
