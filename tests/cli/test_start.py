@@ -74,13 +74,29 @@ def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None
     assert "<" not in output.partition("Options:")[0]
 
 
-def test_help_of_dedup_fits_a_screen() -> None:
-    usual = CliRunner().invoke(app, ["dedup", "--help"], terminal_width=80, prog_name="neardup").stdout.splitlines()
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"recipe", "index"}))
+def test_help_fits_a_screen_and_shows_what_is_required_and_every_default(command: str) -> None:
+    usual = CliRunner().invoke(app, [command, "--help"], terminal_width=80, prog_name="neardup").stdout.splitlines()
     assert len(usual) <= 40
     assert max(map(len, usual)) <= 80
-    everything = neardup("dedup", "--help-all").stdout
-    assert "--memory" in everything
-    assert "--memory" not in "\n".join(usual)
+    everything = " ".join(neardup(command, "--help-all").stdout.split())
+    for option in load_command(command).params:
+        if isinstance(option, Option):
+            assert option.usage in everything
+            begin = everything.index(option.usage)
+            if option.required:
+                assert "[required]" in everything[begin:]
+                assert option.usage in " ".join("\n".join(usual).split())
+            elif not option.is_flag and option.initial not in (None, ""):
+                assert "[default: " in everything[begin:]
+
+
+def test_help_shows_the_defaults_of_the_recipe_that_a_command_takes() -> None:
+    batch, flow = (" ".join(neardup(command, "--help").stdout.split()) for command in ("dedup", "serve"))
+    for text in ("[default: words:5]", "[default: jaccard]", "[default: 0.85]"):
+        assert text in batch
+    for text in ("[default: ddd]", "[default: qgrams:4]", "[default: overlap]", "[default: 0.8]"):
+        assert text in flow
 
 
 def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:

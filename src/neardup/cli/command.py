@@ -24,12 +24,16 @@ from neardup.recipe.recipe import OPTIONS
 _TYPED, _HELP_ALL = "neardup.typed", "neardup.help_all"
 #: The options that stand last.
 _HELP_OPTIONS = ("--help-all", "-h, --help")
+#: The most lines of help without --help-all, unless the options that have no title take more.
+_SCREEN_LINES = 40
 #: A valid number, for messages.
 _EXAMPLE = {int: "10", float: "0.8"}
 
 #: The titles below which help lists options.
 MATCHING, READING, RUNNING, CLASSIFIER = "What matches", "Reading", "Running", "A trained classifier"
 ENGINE, REPORT, LABELS, FLOW, MORE = "Engine", "Report", "Labels", "The flow", "More"
+#: Options that help without --help-all shows whatever their titles.
+_MAIN_OPTIONS = ("labels", "clusters", "store", "window")
 #: Titles that only --help-all shows, and the options below them that --help shows as well.
 _ADVANCED_TITLES = (READING, RUNNING, CLASSIFIER, ENGINE, REPORT, MORE)
 _USUAL_OPTIONS = ("classifier", "text_column", "id_column", "report", "html", "recipe", "set_fields")
@@ -39,7 +43,8 @@ _USUAL_OPTIONS = ("classifier", "text_column", "id_column", "report", "html", "r
 class Parameter:
     """The metadata of a parameter: an option, a switch or an argument.
 
-    ``names``: the spellings, if they differ from the name; ``format``: how help writes the default.
+    ``names``: the spellings, if they differ from the name; ``format``: how help writes the default; ``shown``: what
+    holds without the option, if its own default is None.
     """
 
     help: str
@@ -50,6 +55,7 @@ class Parameter:
     min: float | None = None
     max: float | None = None
     format: Callable[[Any], str] = "{:g}".format
+    shown: str = ""
     is_argument: bool = False
 
 
@@ -148,8 +154,9 @@ class Option(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         """Return how it is written and what it means, with its default."""
         names = ", ".join(sorted(self.opts, key=len)) + ("" if self.is_flag else f" {self.parameter.metavar}")
-        remark = "[required]" if self.required else ""
-        if self.initial not in (None, False, "", MISSING):
+        shown = f"[default: {self.parameter.shown}]" if self.parameter.shown else ""
+        remark = "[required]" if self.required else shown
+        if self.initial not in (None, "", MISSING) and self.initial is not False:
             text = self.initial if isinstance(self.initial, str) else self.parameter.format(self.initial)
             remark = f"[default: {text}]"
         return names, f"{self.parameter.help}  {remark}".rstrip()
@@ -244,16 +251,41 @@ class Command(click.Command):
         """Return what follows the name of the command."""
         return ["[OPTIONS]", *(one.usage for one in self.params if isinstance(one, Argument))]
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does: its first paragraph, or with --help-all all of them."""
+        text = self.help or ""
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text if _HELP_ALL in ctx.meta else text.partition("\n\n")[0])
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each title."""
+        """Write a section for each title: with --help-all every one, else those that fit a screen."""
         everything = _HELP_ALL in ctx.meta
+        sections = self._sections(ctx, everything=everything)
+        lines = formatter.getvalue().count("\n")
+        for title, records in sections.items():
+            section = click.HelpFormatter(width=formatter.width)
+            section.write("\n")
+            section.write_heading(title)
+            with section.indentation():
+                section.write_dl(records, col_max=34)
+            size = section.getvalue().count("\n")
+            if everything or title in ("Arguments", "Options") or lines + size <= _SCREEN_LINES:
+                formatter.write(section.getvalue())
+                lines += size
+        if everything:
+            write_exit_codes(formatter)
+
+    def _sections(self, ctx: click.Context, *, everything: bool) -> dict[str, list[tuple[str, str]]]:
+        """Return the records of help by their titles."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             title = parameter.parameter.title if isinstance(parameter, Option) else None
             record = parameter.get_help_record(ctx)
             if record is not None and (everything or _is_usual(parameter.name or "", title)):
                 if not everything:
-                    record = record[0], _first_sentence(record[1])
+                    is_main = parameter.required or parameter.name in _MAIN_OPTIONS
+                    record, title = (record[0], _first_sentence(record[1])), None if is_main else title
                 kind = "Arguments" if isinstance(parameter, Argument) else "Options"
                 sections.setdefault(title or kind, []).append(record)
         if everything and any(parameter.name == "set_fields" for parameter in self.params):
@@ -264,12 +296,9 @@ class Command(click.Command):
                 if title != "Options":
                     sections["Options"] += sections.pop(title)
         sections["Options"].sort(key=lambda record: record[0] in _HELP_OPTIONS)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records, col_max=34)
-        if everything:
-            write_exit_codes(formatter)
+        # The columns of a corpus usually need no option.
+        order = sorted(sections, key=lambda title: title == READING and not everything)
+        return {title: sections[title] for title in order if sections[title]}
 
 
 #: With a memory limit of this size or more, freed memory may stay with the process for a while.
@@ -307,7 +336,7 @@ def rare_field_records() -> list[tuple[str, str]]:
 def _is_usual(name: str, title: str | None) -> bool:
     if title == MATCHING and name in OPTIONS:
         return OPTIONS[name].common and name not in ("content", "ignore")
-    return name in _USUAL_OPTIONS or title not in (MATCHING, *_ADVANCED_TITLES)
+    return name in _USUAL_OPTIONS or name in _MAIN_OPTIONS or title not in (MATCHING, *_ADVANCED_TITLES)
 
 
 def _print_all_help(context: click.Context, _option: click.Parameter, typed: bool) -> None:

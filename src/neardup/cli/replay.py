@@ -13,10 +13,10 @@ from neardup.cli import screen
 from neardup.cli.command import option, output_option, switch
 from neardup.cli.options import (
     CorpusClassifierOptions,
+    FlowRecipeOptions,
     Force,
     Inputs,
     ReadOptions,
-    RecipeOptions,
     ReportOptions,
     WindowOptions,
 )
@@ -160,7 +160,7 @@ _AT_ONCE_WITH_STORE = 256
 
 def replay(
     inputs: Inputs,
-    recipe_options: RecipeOptions,
+    recipe_options: FlowRecipeOptions,
     classifier_options: CorpusClassifierOptions,
     window_options: WindowOptions,
     read_options: ReadOptions,
@@ -203,7 +203,7 @@ def replay(
     )
 
     classifier = classifier_options.load_for_corpus(time_column, times_used=True)
-    recipe = recipe_options.resolve(classifier, flow=True)
+    recipe = recipe_options.resolve_for_flow(classifier)
     if classifier is not None and classifier.vector.needs_titles and "-" in inputs:
         raise RecipeError(
             "the classifier compares titles, for which inputs are read twice, and stdin cannot be: name a file"

@@ -41,7 +41,7 @@ def parse_seconds(text: str | float) -> float:
 
 
 def _format_typed_size(size: int) -> str:
-    return format_size(size).replace(" ", "")
+    return format_size(size).replace(".0", "").replace(" ", "")
 
 
 #: The settings of options with a size, and with a length of time.

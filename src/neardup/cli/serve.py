@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from neardup.cli.command import FLOW, option, refuse_ignored
-from neardup.cli.options import FlowAgainst, FlowClassifierOptions, RecipeOptions, Window
+from neardup.cli.options import FlowAgainst, FlowClassifierOptions, FlowRecipeOptions, Window
 from neardup.cli.screen import SIZE, print_message
 from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
@@ -34,7 +34,7 @@ class ServiceWindowOptions(StoredWindowOptions):
 
 def serve(
     window_options: ServiceWindowOptions,
-    recipe_options: RecipeOptions,
+    recipe_options: FlowRecipeOptions,
     classifier_options: FlowClassifierOptions,
     host: Annotated[
         str, option("ADDRESS", "Address to listen on; other machines can call only with --token-file.", _ACCESS)
@@ -77,7 +77,7 @@ def serve(
     from neardup.service.indexes import IndexOptions
 
     classifier = classifier_options.load()
-    recipe = recipe_options.resolve(classifier, flow=True)
+    recipe = recipe_options.resolve_for_flow(classifier)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,
@@ -130,7 +130,7 @@ def _prepare_page(tokens: bool) -> None:
 
 
 def mcp(
-    recipe_options: RecipeOptions,
+    recipe_options: FlowRecipeOptions,
     classifier_options: FlowClassifierOptions,
     store: Annotated[str | None, option("FILE", "SQLite file for all texts; created if missing.", FLOW)] = None,
     window: Window = "endless",
@@ -153,7 +153,7 @@ def mcp(
     if url is None:
         refuse_ignored(("index", "token_file"), "is for a running service: name it with --url URL, or leave it out")
     else:
-        kinds = (RecipeOptions, FlowClassifierOptions)
+        kinds = (FlowRecipeOptions, FlowClassifierOptions)
         names = (field.name for kind in kinds for field in fields(kind))
         refuse_ignored((*names, "window", "against"), "is for a store, and a service has its own: leave it out")
     from neardup.service.client import Client
@@ -170,7 +170,7 @@ def mcp(
             from neardup.service.indexes import MAIN, Indexes, IndexOptions
 
             classifier = classifier_options.load()
-            recipe = recipe_options.resolve(classifier, flow=True)
+            recipe = recipe_options.resolve_for_flow(classifier)
             options = IndexOptions(
                 recipe=None if classifier else recipe, classifier=classifier, window=window, against=against
             )

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from neardup.cli.command import MATCHING, argument, option, switch
-from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
+from neardup.cli.options import FlowClassifierOptions, FlowRecipeOptions, WindowOptions, resolve_content
 from neardup.cli.screen import EXIT_CODE, EXIT_TORN, SIZE, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
 from neardup.pages.numbers import format_count, format_size
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemRecipeOptions(RecipeOptions):
+class ItemRecipeOptions(FlowRecipeOptions):
     """The recipe, and which part of a file is compared."""
 
     content: Annotated[
@@ -50,7 +50,7 @@ class ItemRecipeOptions(RecipeOptions):
         """
         content: Any = resolve_content(self.html, None if self.content == "auto" else self.content)
         is_plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
-        recipe = replace(self, content=None if is_plain else content).resolve(classifier, flow=True)
+        recipe = replace(self, content=None if is_plain else content).resolve_for_flow(classifier)
         if is_plain and classifier is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if content is None and not recipe.content else "whole"
