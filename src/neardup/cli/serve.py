@@ -7,7 +7,6 @@ import resource
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -69,7 +68,7 @@ def serve(
     """
     from neardup.service.server import check_packages, stop_signals
 
-    check_packages("serve", "fastapi", "uvicorn", "prometheus_client", "jinja2")
+    check_packages("serve", "msgspec", "starlette", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:
         raise RecipeError("serve needs --store FILE, which keeps the window and all verdicts")
     from neardup.service.app import Service
@@ -104,8 +103,8 @@ def serve(
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:
         for entry in service.indexes:
             warm_up(entry.index)
+        # Kernels are some hundred thousand objects: each full garbage collection would stop the service.
         gc.freeze()
-        Thread(target=_prepare_page, args=[bool(tokens)], name="page").start()
         click.echo(service.address)
         documents = format_count(sum(len(entry.index) for entry in service.indexes), "document")
         print_message(f"serving {window_options.store} with {documents} at {service.address}; Ctrl-C ends it")
@@ -114,19 +113,6 @@ def serve(
     if not stop_requests:
         raise OutputError("the server stopped by itself; see its log")
     print_message("stopped; every returned verdict is on the disk")
-
-
-def _prepare_page(tokens: bool) -> None:
-    """Render the page during the first requests, and exempt all objects that exist by then from garbage collection.
-
-    Kernels and charts are some 200,000 objects: each full collection would stop the service for half a second.
-    """
-    from neardup.service.page import frame
-
-    # An error occurs again when the page is requested, and is reported there.
-    with suppress(Exception):
-        frame(tokens)
-    gc.freeze()
 
 
 def mcp(
@@ -147,7 +133,7 @@ def mcp(
     """
     from neardup.service.server import check_packages
 
-    check_packages("mcp", "mcp", "starlette", *(("httpx",) if url else ()))
+    check_packages("mcp", "mcp", "msgspec", "starlette", *(("httpx",) if url else ()))
     if (store is None) == (url is None):
         raise RecipeError("mcp needs --store FILE, which keeps all texts, or --url URL of a service: give one")
     if url is None:
