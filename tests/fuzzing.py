@@ -304,7 +304,7 @@ def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> N
     options = ["--threads", "1", *rng.choice(more)]
     commands = [
         *[["dedup"], ["dedup", "--json"], ["dedup", "--quarantine", str(folder / "no.jsonl")], ["dedup", "--annotate"]],
-        *[["pairs"], ["neighbors", "--k", "2"]],
+        *[["pairs"], ["similar", "--k", "2"]],
     ]
     command = [*rng.choice(commands), str(path), "-o", str(output), *options]
     result = CliRunner().invoke(app, command, prog_name="neardup")

@@ -30,9 +30,7 @@ def test_the_documented_exit_codes_are_those_of_the_help() -> None:
     assert f"| 130 | {EXIT_CODES[130]} |" in page
 
 
-@pytest.mark.parametrize(
-    "command", [["dedup", "--dry-run"], ["pairs", "--print"], ["neighbors", "--print", "--k", "1"]]
-)
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs", "--print"], ["similar", "--print", "--k", "1"]])
 def test_a_torn_file_is_read_as_far_as_it_goes_and_the_exit_code_says_so(tmp_path: Path, command: list[str]) -> None:
     lines = "".join(json.dumps({"id": n, "text": f"{ROSE} {n}"}) + "\n" for n in range(40))
     cut = tmp_path / "cut.jsonl"

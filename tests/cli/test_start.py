@@ -74,7 +74,7 @@ def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None
     assert "<" not in output.partition("Options:")[0]
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"recipe", "index"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"recipe", "index", "store"}))
 def test_help_fits_a_screen_and_shows_what_is_required_and_every_default(command: str) -> None:
     usual = CliRunner().invoke(app, [command, "--help"], terminal_width=80, prog_name="neardup").stdout.splitlines()
     assert len(usual) <= 40
@@ -139,13 +139,13 @@ def test_the_manual_has_every_command() -> None:
     manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual_page"]().replace("\\-", "-")
     for command in COMMANDS:
         assert f".SS neardup {command}" in manual
-    for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe check"):
+    for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe show"):
         assert words in manual
 
 
 def typed_options() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
-    for name in set(COMMANDS) - {"recipe", "index"}:
+    for name in set(COMMANDS) - {"recipe", "index", "store"}:
         command = load_command(name)
         for option in command.params:
             if isinstance(option, Option) and not option.is_flag and option.is_checked:
@@ -154,7 +154,7 @@ def typed_options() -> Iterator[tuple[str, str]]:
 
 def test_every_typed_option_refuses_other_values_in_one_sentence() -> None:
     options = sorted(typed_options())
-    assert {("dedup", "--threads"), ("watch", "--poll"), ("report", "--rows"), ("explore", "--lengths")} <= set(options)
+    assert {("dedup", "--threads"), ("watch", "--poll"), ("similar", "--k"), ("explore", "--lengths")} <= set(options)
     for command, option in options:
         assert says(refused(command, option, "no such value"), option, "'no such value'")
 
@@ -164,8 +164,8 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     assert says(lines[0], "dedup needs INPUT")
     assert len(lines) <= 10
     assert any(line.startswith("  neardup dedup news.jsonl -o ") for line in lines)
-    assert "Commands:" in neardup(code=2).stderr
-    assert "Check a recipe file" in neardup("recipe", code=2).stderr
+    assert "Batch:" in neardup(code=2).stderr
+    assert "Print a recipe as TOML" in neardup("recipe", code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -17,56 +17,63 @@ from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_message
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
 
-#: The commands and what they do. Each is in the module of its name, imported when the command is called.
-COMMANDS = {
-    "explore": "Show how similar a corpus is to itself, and suggest features and a threshold.",
-    "dedup": "Remove the near-duplicates of a corpus.",
-    "pairs": "List every pair at or above the threshold.",
-    "explain": "Show two documents side by side: what they share, and what would change the verdict.",
-    "compare": "Compare recipes on labelled documents: precision, recall, F1 and time.",
-    "neighbors": "Find the most similar other documents of each document, whatever the threshold.",
-    "query": "Find all near-duplicates of one new document, the most similar first.",
-    "label": "Label pairs of texts in the browser: same or different.",
-    "train": "Train a classifier on labelled pairs: a support vector machine on several measures.",
-    "audit": "Estimate the precision and recall of a result from a random sample of it.",
-    "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
-    "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
-    "serve": "Answer over HTTP whether a document repeats an earlier one.",
-    "mcp": "Give agents tools over MCP: check, enter, query, explain.",
-    "report": "Write a page on what a flow stopped and why, from its store.",
-    "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
-    "release": "Release a stopped item: its file goes to the originals.",
-    "contamination": "Find which items of a test set occur in training texts, and where.",
-    "index": "Keep an index on disk to compare new documents with.",
-    "recipe": "List, show, check and cite recipes.",
-    "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
+#: The commands and what they do, in groups. Each is in the module of its name, imported when the command is called.
+GROUPS = {
+    "Batch": {
+        "dedup": "Remove the near-duplicates of a corpus.",
+        "pairs": "List every pair at or above the threshold.",
+        "similar": "Find the documents most similar to each one, or all near-duplicates of a new one.",
+        "explain": "Show two documents side by side: what they share, and what would change the verdict.",
+        "contamination": "Find which items of a test set occur in training texts, and where.",
+        "index": "Keep an index on disk to compare new documents with.",
+    },
+    "Choose": {
+        "explore": "Show how similar a corpus is to itself, and suggest features and a threshold.",
+        "compare": "Compare recipes on labelled documents: precision, recall, F1 and time.",
+        "recipe": "List, show and cite recipes.",
+    },
+    "Learn": {
+        "label": "Label pairs of texts in the browser: same or different.",
+        "train": "Train a classifier on labelled pairs: a support vector machine on several measures.",
+        "audit": "Estimate the precision and recall of a result from a random sample of it.",
+    },
+    "Flow": {
+        "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
+        "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
+        "serve": "Answer over HTTP whether a document repeats an earlier one.",
+        "store": "Report, list and release what a flow stopped, from its store.",
+    },
+    "Start": {"demo": "Remove the near-duplicates of 199 sample news items, and explain one of them."},
+}
+COMMANDS = {name: help for commands in GROUPS.values() for name, help in commands.items()}
+#: The names that commands had before, and what to type instead.
+RENAMED = {
+    "neighbors": "similar INPUT",
+    "query": "similar INPUT --document FILE",
+    "mcp": "serve --mcp",
+    "report": "store report STORE",
+    "stopped": "store list STORE",
+    "release": "store release STORE ID",
+    "recipe check": "recipe show FILE",
 }
 #: Examples of each command: shown if it is called without arguments, and in the manual.
 EXAMPLES = {
-    "explore": ("explore news.jsonl", "explore news.jsonl -o explored.html"),
     "dedup": ("dedup news.jsonl -o kept.jsonl", "dedup news/*.parquet --dry-run --report report.html"),
     "pairs": ("pairs news.jsonl -o pairs.csv", "pairs news.jsonl --print --threshold 0.7"),
+    "similar": ("similar news.jsonl --k 5 --of 17", "similar news.jsonl --document new.txt"),
     "explain": ("explain news.jsonl 3 17",),
+    "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
+    "explore": ("explore news.jsonl", "explore news.jsonl -o explored.html"),
     "compare": ("compare news.jsonl --labels labels.csv --report compared.html",),
-    "neighbors": ("neighbors news.jsonl --k 5 --of 17",),
-    "query": ("query news.jsonl --document new.txt",),
     "label": ("label news.jsonl --store labels.db",),
     "train": ("train news.jsonl --labels labels.db -o news.neardup",),
     "audit": ("audit news.jsonl --store audit.db --report audit.html",),
-    "replay": ("replay news.jsonl --window 24h -o verdicts.csv",),
     "watch": ("watch inbox --originals news --store news.db",),
-    "serve": ("serve --store news.db",),
-    "mcp": ("mcp --store memory.db", "mcp --url http://127.0.0.1:8321"),
-    "report": ("report news.db -o report.html",),
-    "stopped": ("stopped news.db --today",),
-    "release": ("release news.db item-17",),
-    "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
+    "replay": ("replay news.jsonl --window 24h -o verdicts.csv",),
+    "serve": ("serve --store news.db", "serve --mcp --store memory.db", "serve --mcp --url http://127.0.0.1:8321"),
 }
 #: The modules of commands that share one.
-_MODULES = {
-    **{"pairs": "dedup", "neighbors": "query", "mcp": "serve"},
-    **dict.fromkeys(("stopped", "release", "report"), "store"),
-}
+_MODULES = {"pairs": "dedup"}
 
 
 @cache
@@ -97,8 +104,9 @@ class Commands(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the full help line of each command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=16)
         write_exit_codes(formatter)
 
     def main(self, *args: Any, **extra: Any) -> Any:
@@ -164,7 +172,7 @@ def _print_usage_error(error: click.UsageError) -> None:
     """Print what is wrong with a call; for a call without arguments print examples."""
     context = error.ctx
     if not isinstance(error, NoArgumentsError) or context is None:
-        print_message(usage_message(error))
+        print_message(usage_message(error, RENAMED))
         return
     command = context.command
     if not isinstance(command, Command):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -365,6 +365,11 @@ class Group(click.Group):
         """Return the names in the order in which they are defined."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first paragraph on each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (one.help or "").partition("\n\n")[0]) for name, one in self.commands.items()])
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; without any, show help."""
         if not args and not ctx.resilient_parsing:
@@ -388,8 +393,11 @@ def refuse_ignored(names: Iterable[str], reason: str) -> None:
             raise RecipeError(f"{options[name]}{shown} {reason}")
 
 
-def usage_message(error: click.UsageError) -> str:
-    """Return the message for wrong usage: a bad value, an unknown option, a missing one, too many arguments."""
+def usage_message(error: click.UsageError, renamed: Mapping[str, str]) -> str:
+    """Return the message for wrong usage: a bad value, an unknown option, a missing one, too many arguments.
+
+    ``renamed`` has what to type instead of a name that a command had before.
+    """
     context, message = error.ctx, error.message.rstrip(".")
     if context is None:
         return message
@@ -409,6 +417,9 @@ def usage_message(error: click.UsageError) -> str:
         return f"{parameter.usage.split()[0]} {message}"
     if message.startswith("No such command"):
         word = message.split("'")[1]
+        before = f"{context.command_path} {word}".removeprefix("neardup ")
+        if before in renamed:
+            return f"{before} has a new name: neardup {renamed[before]}"
         similar = get_close_matches(word, context.command.list_commands(context), 1)  # type: ignore[attr-defined]
         hint = f"do you mean {similar[0]}?" if similar else f"{context.command_path} --help lists the commands"
         return f"{word!r} is no command of {command}; {hint}"

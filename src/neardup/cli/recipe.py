@@ -1,4 +1,4 @@
-"""``neardup recipe``: list, show, check and cite recipes."""
+"""``neardup recipe``: list, show and cite recipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neardup.cli.command import Group, argument
 from neardup.cli.options import Json
 from neardup.recipe.named import load_recipe, names, recipe_sources
 
-recipe_group = Group("recipe", "List, show, check and cite recipes.")
+recipe_group = Group("recipe", "List, show and cite recipes.")
 
 
 @recipe_group.add("list")
@@ -28,21 +28,13 @@ def list_recipes(as_json: Json = False) -> None:
 
 @recipe_group.add()
 def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
-    """Print a recipe as TOML, with every field.
+    """Print a recipe as TOML, with every field, if it is valid.
 
-    A copy is a template for a recipe of your own.
+    A copy is a template for a recipe of your own. An invalid recipe is refused with the reason.
     """
-    click.echo(load_recipe(name).to_toml().rstrip("\n"))
-
-
-@recipe_group.add("check")
-def check_recipe_file(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
-    """Check a recipe file.
-
-    Exit with 0 if it is valid, else with 2 and the reason.
-    """
-    recipe = load_recipe(file)
-    click.echo(f"{screen.printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
+    recipe = load_recipe(name)
+    click.echo(recipe.to_toml().rstrip("\n"))
+    screen.print_message(f"{recipe.name} is a valid recipe; fingerprint {recipe.fingerprint}")
 
 
 @recipe_group.add()

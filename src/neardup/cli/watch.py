@@ -128,7 +128,7 @@ def watch(
 
     In a terminal a panel shows what happens; otherwise events go to stderr as JSON lines.
 
-    neardup report writes a page on what was stopped, while the watcher runs or later.
+    neardup store report writes a page on what was stopped, while the watcher runs or later.
     """
     classifier = classifier_options.load()
     recipe, content = recipe_options.resolve_for_items(classifier)
