@@ -21,7 +21,7 @@ from neardup.pages.verdicts import ORIGINAL, Verdicts
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
-from neardup.watch.placement import PlacedItems, release
+from neardup.watch.placed import PlacedItems, release
 from neardup.watch.report import StoredFlow, write_report
 
 

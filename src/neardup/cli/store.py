@@ -163,7 +163,7 @@ def release(
     from neardup.stream.index import Index, read_stored_recipe
     from neardup.stream.lock import Lock
     from neardup.stream.store import StoreReader, request_release
-    from neardup.watch.placement import release as release_item
+    from neardup.watch.placed import release as release_item
 
     person = by or getpass.getuser()
     with StoreReader(store) as reader:

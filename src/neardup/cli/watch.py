@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from operator import getitem
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from neardup.cli.command import MATCHING, argument, option, switch
 from neardup.cli.options import FlowClassifierOptions, FlowRecipeOptions, WindowOptions, resolve_content
@@ -21,6 +22,8 @@ from neardup.pages.numbers import format_count, format_size
 from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from neardup.classifier.classifier import Classifier
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
@@ -110,8 +113,11 @@ def watch(
     recipe_options: ItemRecipeOptions,
     classifier_options: FlowClassifierOptions,
     versions: Annotated[
-        Literal["keep", "replace"],
-        option("keep|replace", "Judge an item whose id came with another text as a version, or in its place."),
+        Literal["keep", "replace", "refuse"],
+        option(
+            "keep|replace|refuse",
+            "Judge an item whose id came with another text as a version, or in the place of the first, or reject it.",
+        ),
     ] = "keep",
     sample: StatisticsSample = None,
     downstream: Annotated[
@@ -203,9 +209,7 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
     watcher = Watcher(settings, index, store, log)
     with ExitStack() as stack:
         if sys.stderr.isatty():
-            from neardup.watch.watcher import Panel
-
-            log.listener = stack.enter_context(Panel(watcher, printable_line, format_size)).show_event
+            log.listener = stack.enter_context(_Panel(watcher)).show_event
         _log_start(log, index, settings, window_options)
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
@@ -285,3 +289,76 @@ def _describe_counters(counters: Counters, left: int) -> str:
         f"{format_count(counters.originals, 'original')}, {format_count(counters.duplicates, 'duplicate')}"
         f"{share}{rejected}; {format_balance(counters)}"
     )
+
+
+#: Events that the panel shows in its rows.
+_PANEL_EVENTS = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
+
+
+class _Panel:
+    """Shows a watcher at work on stderr."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._watcher = watcher
+        self._start = time.monotonic()
+        self._live = Live(
+            get_renderable=self._render,
+            console=Console(stderr=True),
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.__exit__(kind, error, at)
+
+    def show_event(self, event: str, fields: dict[str, Any]) -> None:
+        """Show an event above the panel, unless its rows show it."""
+        from rich.text import Text
+
+        from neardup.watch.log import event_sentence
+
+        if event not in _PANEL_EVENTS:
+            sentence = printable_line(event_sentence(event, fields))
+            self._live.console.print(
+                Text(f"{time.strftime('%H:%M:%S')}  {sentence}", "yellow" if event == "trouble" else "")
+            )
+
+    def _render(self) -> RenderableType:
+        from rich.panel import Panel as Frame
+        from rich.table import Table
+        from rich.text import Text
+
+        from neardup.watch.log import format_balance, format_duration
+
+        counters, statistics = self._watcher.counters, self._watcher.index.statistics
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(style="dim", no_wrap=True)
+        rows.add_column(overflow="fold")
+        share = counters.duplicates / counters.items if counters.items else 0.0
+        rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting_count:,} files waiting"
+        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
+        rows.add_row("originals", f"{counters.originals:,}")
+        rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
+        if counters.known:
+            rows.add_row("known", f"{counters.known:,} that came before, with the same id and text")
+        if counters.late:
+            rows.add_row("late", f"{counters.late:,} older than the window, compared by their exact text only")
+        if counters.quarantined:
+            rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
+        held = f"{statistics.window_documents:,} documents, {format_size(statistics.bytes)}"
+        rows.add_row("window", held)
+        rows.add_row("time", format_balance(counters))
+        for place, verdict in enumerate(reversed(counters.recent_duplicates)):
+            score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
+            line = Text(f"{verdict.kind:<5} {score}{printable_line(verdict.id)} = {printable_line(verdict.of or '')}")
+            line.truncate(200, overflow="ellipsis")
+            rows.add_row("" if place else "matches", line)
+        return Frame(rows, title=Text(f"neardup watch {printable_line(self._watcher.settings.inbox)}"), expand=False)

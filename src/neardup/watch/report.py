@@ -31,7 +31,7 @@ from neardup.stream.replay_report import evidence_in_words
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.contents import content_of
 from neardup.times import utc
-from neardup.watch.placement import PlacedItems
+from neardup.watch.placed import PlacedItems
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
 #: The most characters of a first line that counts as a title, and the characters of a text shown in lists.
