@@ -24,7 +24,8 @@ from neardup.classifier.evidence import Contribution
 from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument, quoted
 from neardup.files import flush_folder, sqlite_error
 from neardup.recipe.recipe import difference
-from neardup.stream.document import COUNTS, Verdict, count
+from neardup.search.window import EventTime
+from neardup.stream.document import COUNTS, Arrival, Verdict, count
 from neardup.stream.lock import Lock
 
 FORMAT = 3
@@ -39,6 +40,7 @@ _WAL_PAGES = 500
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10
 _BUSY_SECONDS = 10.0
+_SECOND = 1_000_000
 #: Up to this size, a suspect file is checked with its indexes, 2 s per GB; beyond, only its structure, 0.6 s per GB.
 _FULL_CHECK_BYTES = 4 << 30
 #: Far above any serial, and far below the largest integer of SQLite.
@@ -322,9 +324,15 @@ _SELECT_JUDGED = (
     f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
 )
-_SELECT_EQUAL = (
+_EQUAL = (
     f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM kept k "  # noqa: S608
     "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
+)
+#: An original before a duplicate; of those the first.
+_SELECT_EQUAL = f"{_EQUAL} ORDER BY d.kind <> 'original', d.serial LIMIT 1"
+#: Between "a~" and the next text after all that begin with it; then digits only.
+_SELECT_VERSION = (
+    f"{_EQUAL} AND d.id > ? AND d.id < ? AND substr(d.id, ?) NOT GLOB '*[^0-9]*' ORDER BY d.serial LIMIT 1"
 )
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
@@ -334,26 +342,6 @@ _OLDEST_TEXT = (
 )
 
 Row = tuple[Any, ...]
-
-
-class StoredDocument(NamedTuple):
-    """A judged document."""
-
-    serial: int  #: its serial, in order of arrival
-    verdict: Verdict  #: its verdict
-    origin: str  #: as in the Document
-    #: Its time, and the time when it leaves the window, in microseconds.
-    time: int
-    expiry: int
-    is_held: bool  #: whether it is in the window
-    text: str | None  #: its text while it is in the window
-    title: str = ""  #: its title while it is in the window, if the classifier compares titles
-    digest: bytes = b""  #: of its text; empty if a version of neardup stored it that kept none
-
-    @property
-    def id(self) -> str:
-        """The document's id."""
-        return self.verdict.id
 
 
 class Release(NamedTuple):
@@ -367,13 +355,6 @@ class Release(NamedTuple):
     kind: str
     of: str
     similarity: float
-
-
-class JudgedDocument(NamedTuple):
-    """What the store knows of a judged document."""
-
-    verdict: Verdict  #: its verdict
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if a version of neardup stored it that kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -390,7 +371,7 @@ def checksum(*values: Any) -> int:
 _ROWS_PER_INSERT = 16
 
 
-def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocument], *, placed: bool) -> None:
+def insert_documents(connection: sqlite3.Connection, rows: Sequence[Arrival], *, placed: bool) -> None:
     """Insert documents: rows, texts in the window, and digests with the texts of duplicates."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.is_held]
     kept = [
@@ -417,7 +398,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> 
         connection.execute(f"INSERT INTO {table} VALUES {marks}", [value for row in part for value in row])  # noqa: S608
 
 
-def to_row(stored: StoredDocument) -> Row:
+def to_row(stored: Arrival) -> Row:
     """Return a document as a row: columns and checksum."""
     verdict = stored.verdict
     # SQLite keeps Python's numbers exactly, except -0.0; NumPy's are converted.
@@ -427,8 +408,8 @@ def to_row(stored: StoredDocument) -> Row:
         int(stored.serial),
         verdict.id,
         stored.origin,
-        int(stored.time),
-        int(stored.expiry),
+        int(stored.event_time.time),
+        int(stored.event_time.expiry),
         float(verdict.time) + 0.0,
         verdict.kind,
         verdict.of,
@@ -605,16 +586,16 @@ class StoreReader:
         """The settings of the store: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
         return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
-    def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
+    def window_documents(self, batch: int = 4096) -> Iterator[list[Arrival]]:
         """Yield the documents in the window in batches, in order of serial."""
         yield from self._batches(f"{_SELECT_HELD} h.serial >= ? ORDER BY h.serial LIMIT ?", self._forgotten, batch)
 
-    def unplaced_documents(self) -> Iterator[StoredDocument]:
+    def unplaced_documents(self) -> Iterator[Arrival]:
         """Yield the judged documents that are not yet in their place, in order of serial."""
         for found in self._batches(f"{_DOCUMENTS} d.placed = 0 AND {_IN_ORDER}", -(2**63), 256):
             yield from found
 
-    def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[StoredDocument]]:
+    def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[Arrival]]:
         while True:
             rows = self._rows(query, *parameters, begin, batch)
             found = list(map(self._document, rows))
@@ -624,7 +605,7 @@ class StoreReader:
                 return
             begin = found[-1].serial + 1
 
-    def _document(self, row: Row) -> StoredDocument:
+    def _document(self, row: Row) -> Arrival:
         """Return the document of a result row, after a check of both checksums."""
         *columns, row_sum, version_of, held, text, title, text_sum = row
         if _row_checksum(tuple(columns), version_of) != row_sum:
@@ -635,14 +616,25 @@ class StoreReader:
         measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
         counts = None if o is None else (o, a, b)
         verdict = Verdict(name, kind, of, similarity, judged, flag, counts, score, measured, version_of)
-        if held is None or held < self._forgotten:
-            return StoredDocument(serial, verdict, origin, time, leaves, False, None)
-        return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
+        is_held = held is not None and held >= self._forgotten
+        text, title = (text, title) if is_held else (None, "")
+        event_time = EventTime(time, leaves, 0, round(judged * _SECOND))
+        return Arrival(
+            name,
+            text,
+            title,
+            origin,
+            version_of=version_of,
+            serial=serial,
+            event_time=event_time,
+            is_held=is_held,
+            verdict=verdict,
+        )
 
     def _change_error(self, part: str, serial: int) -> StoreError:
         return damage_error(self.path, f"the {part} of document number {serial} is not what was written")
 
-    def latest_documents(self, count: int) -> list[StoredDocument]:
+    def latest_documents(self, count: int) -> list[Arrival]:
         """Return the documents that arrived last, in order of arrival, without their texts."""
         ((top,),) = self._rows("SELECT max(serial) FROM documents")
         if top is None:
@@ -650,7 +642,7 @@ class StoreReader:
         batches = self._batches(f"{_DOCUMENTS_BARE} {_IN_ORDER}", top + 1 - count, _ROWS_PER_QUERY)
         return [row for rows in batches for row in rows if row.serial <= top]
 
-    def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[StoredDocument]:
+    def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[Arrival]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Released documents are no longer duplicates.
@@ -658,12 +650,12 @@ class StoreReader:
         for found in self._batches(f"{_DOCUMENTS_BARE} {_STOPPED} AND {_IN_ORDER}", after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
-    def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
+    def latest_stopped(self, since: float, limit: int) -> list[Arrival]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         query = f"{_DOCUMENTS_BARE} {_STOPPED} ORDER BY d.serial DESC LIMIT ?"
         return list(map(self._document, self._rows(query, since, limit)))
 
-    def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
+    def find(self, name: str, *, text: bool = True) -> Arrival | None:
         """Return the document of that id; None if it has no verdict."""
         rows = self._rows_of_ids(f"{_DOCUMENTS if text else _DOCUMENTS_BARE} d.id IN", [name])
         return next(map(self._document, rows), None)
@@ -682,19 +674,26 @@ class StoreReader:
         """Return which of the ids have a verdict."""
         return {name for (name,) in self._rows_of_ids("SELECT id FROM documents WHERE id IN", ids)}
 
-    def judged_documents(self, ids: Sequence[str]) -> dict[str, JudgedDocument]:
+    def judged_documents(self, ids: Sequence[str]) -> dict[str, Arrival]:
         """Return the judged documents among some ids."""
-        found: dict[str, JudgedDocument] = {}
+        found: dict[str, Arrival] = {}
         for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
             stored = self._document(tuple(row))
             if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
                 raise self._change_error("digest", stored.serial)
-            found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
+            stored.digest = digest or b""
+            found[stored.id] = stored
         return found
 
-    def equal_texts(self, digest: bytes) -> list[StoredDocument]:
-        """Return the documents with a text of that digest, in order of arrival, without the text."""
-        return sorted(map(self._document, self._rows(_SELECT_EQUAL, digest)), key=lambda found: found.serial)
+    def first_equal(self, digest: bytes) -> Arrival | None:
+        """Return the first original with a text of that digest, or else the first duplicate, without the text."""
+        return next(map(self._document, self._rows(_SELECT_EQUAL, digest)), None)
+
+    def version(self, name: str, digest: bytes) -> Arrival | None:
+        """Return the document with a text of that digest whose id is that of a version of another document."""
+        begin = f"{name}~"
+        parameters = digest, begin, f"{name}\x7f", len(begin) + 1
+        return next(map(self._document, self._rows(_SELECT_VERSION, *parameters)), None)
 
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query, which lacks its list of ids, finds for ids."""
@@ -745,7 +744,7 @@ class StoreReader:
                 raise self._change_error("release", row[0])
         return [Release(*row) for row in rows]
 
-    def stopped_document(self, name: str) -> StoredDocument:
+    def stopped_document(self, name: str) -> Arrival:
         """Return the duplicate of an id, without its text.
 
         Raises ``UnknownDocument`` if the id has no verdict, and ``InputError`` if it was not stopped or was already
@@ -813,6 +812,8 @@ class Store(StoreReader):
 
     _connection: sqlite3.Connection
     _closed = False
+    #: Whether the counts and the next serial are those of the disk; False if that cannot be read after a failure.
+    is_certain = False
 
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
@@ -839,6 +840,9 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
+        """Read the counts and the next serial from the disk, without what a failed transaction has changed."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
         tally = self._checked_tally(self._connection.execute("SELECT name, value FROM tally").fetchall())
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
@@ -848,12 +852,15 @@ class Store(StoreReader):
             raise damage_error(self.path, "its serial numbers are not what was written")
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
+        self.is_certain = True
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._closed:
             raise closed_error(self.path)
         with self._translated_errors():
+            if not self.is_certain:
+                self._load()
             yield self._connection
 
     @contextlib.contextmanager
@@ -865,28 +872,29 @@ class Store(StoreReader):
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
+                self.is_certain = False
                 with contextlib.suppress(sqlite3.Error, StoreError):
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
                     self._load()  # an interrupt may come before or after the commit
                 raise
 
     @property
     def next_serial(self) -> int:
         """The serial after the last one."""
-        return self._next
+        with self._reading():
+            return self._next
 
     @property
     def counts(self) -> dict[str, int]:
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
-        return dict(self._tally)
+        with self._reading():
+            return dict(self._tally)
 
     def record(
         self,
-        rows: Sequence[StoredDocument],
+        rows: Sequence[Arrival],
         state: Mapping[str, str] | None = None,
         *,
-        removed: StoredDocument | None = None,
+        removed: Arrival | None = None,
         released_by: str | None = None,
     ) -> None:
         """Write documents and their verdicts, all or none, and delete one in the same transaction.
@@ -922,12 +930,13 @@ class Store(StoreReader):
         self._tally, self._has_forgotten_texts = tally, has_forgotten
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
-    def forget(self, serials_below: int) -> None:
+    def forget(self, serials_below: int, oldest_segment: int = 0) -> None:
         """Forget the texts of all documents with smaller serials, which have left the window.
 
         This takes effect at once; the texts themselves are deleted in batches, now and with later records, and
         their space in the file is reused.
         """
+        del oldest_segment  # a store keeps all verdicts
         below = min(int(serials_below), self._next)  # later documents are not forgotten
         if below <= self._forgotten:
             return

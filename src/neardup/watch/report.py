@@ -25,10 +25,10 @@ from neardup.pages.report_page import Section, report_page
 from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, format_time
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of, has_threshold
-from neardup.stream.document import Document
+from neardup.stream.document import Arrival, Document
 from neardup.stream.index import matching_pairs, read_stored_recipe
 from neardup.stream.replay_report import evidence_in_words
-from neardup.stream.store import Release, StoredDocument, StoreReader
+from neardup.stream.store import Release, StoreReader
 from neardup.text.contents import content_of
 from neardup.times import utc
 from neardup.watch.placed import PlacedItems
@@ -53,7 +53,7 @@ class StoredFlow:
         #: The items, preceded by the earlier originals that they repeat.
         self.flow = _flow_of(self._rows, len(older))
 
-    def row(self, place: int) -> StoredDocument:
+    def row(self, place: int) -> Arrival:
         """Return the row of an item, without its text."""
         return self._rows[place]
 
@@ -68,7 +68,7 @@ class StoredFlow:
                 found[place] = ShownDocument(row.id, head.strip() if feed else "", text)
         return found
 
-    def _text(self, row: StoredDocument) -> str | None:
+    def _text(self, row: Arrival) -> str | None:
         stored = self._reader.find(row.id, text=True)
         if stored is not None and stored.text is not None:
             return stored.text
@@ -108,7 +108,7 @@ class StoredFlow:
         return found
 
 
-def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
+def _flow_of(rows: Sequence[Arrival], before: int) -> Verdicts:
     place = {row.id: at for at, row in enumerate(rows)}
     of = np.full(len(rows), ORIGINAL, np.int64)
     elsewhere: dict[int, str] = {}
