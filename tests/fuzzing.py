@@ -253,7 +253,8 @@ def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
         summary = nd.dedup_files(path, threads=1, features="words:2", **how, **choices).summary
         assert summary["kept"] + summary["dropped"] == summary["documents"], summary
         found = summary["documents"] + sum(summary.get("rejected", {}).values())
-        if name in ("docs.csv", "docs.tsv") and b'"' not in data and b"\0" not in data[:4]:
+        # By their first bytes, some are not what their names say, and nothing can be read of them.
+        if name in ("docs.csv", "docs.tsv") and b'"' not in data and b"\0" not in data[:4] and not summary.get("torn"):
             # The header is not a record.
             expected_records(found, max(sum(bool(line.strip(b"\r")) for line in data.split(b"\n")) - 1, 0))
         if name == "docs.jsonl" and not data.startswith((b"\xff", b"\xfe", b"\0")):
