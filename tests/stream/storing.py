@@ -9,7 +9,8 @@ from typing import Any
 
 from neardup.search.window import EventTime
 from neardup.stream.document import FLAGS, Arrival, Verdict
-from neardup.stream.store import Store, StoreIdentity
+from neardup.stream.store import Store
+from neardup.stream.store_file import StoreIdentity
 
 IDENTITY = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
 

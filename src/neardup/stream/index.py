@@ -40,7 +40,8 @@ from neardup.search.window import WindowLength, check_keys
 from neardup.stream.document import Arrival, Document, Verdict
 from neardup.stream.matcher import Matcher
 from neardup.stream.recent_verdicts import RecentVerdicts
-from neardup.stream.store import Store, StoreIdentity, StoreReader, damage_error, text_digest
+from neardup.stream.store import Store, StoreReader, text_digest
+from neardup.stream.store_file import StoreIdentity, damage_error
 
 _log = logging.getLogger("neardup.stream")
 _SECOND = 1_000_000
