@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import InputError
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines, strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, join_title, plain_text
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -31,8 +31,20 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 _MEDIA = "{http://search.yahoo.com/mrss/}"
 #: What the text of an item is called, in order of preference, in the namespace of the feed or in any other, such as
 #: ``content:encoded``, ``atom:content``, ``xhtml:body`` and ``itunes:summary``.
-_RSS_BODIES = ("encoded", "full-text", "fulltext", "content", "body", "div", "description", "summary", "abstract")
-_ATOM_BODIES = ("content", "encoded", "full-text", "fulltext", "body", "div", "summary", "description", "abstract")
+_RSS_BODIES = (
+    "encoded",
+    "full-text",
+    "fulltext",
+    "fullitem",
+    "content",
+    "body",
+    "div",
+    "description",
+    "summary",
+    "abstract",
+    "subtitle",
+)
+_ATOM_BODIES = ("content", *(name for name in _RSS_BODIES if name != "content"))
 #: How the namespaces of RSS 0.90, 1.0 and 2.0 begin.
 _RSS = tuple(
     f"{{http://{host}/" for host in ("purl.org/rss", "my.netscape.com", "channel.netscape.com", "backend.userland.com")
@@ -71,7 +83,7 @@ def feed_items(data: bytes, found: Items) -> Iterator[Item]:
 
 def _rss_fields(item: Element) -> _Fields:
     dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_ATOM}published", f"{_TERMS}modified", f"{_TERMS}issued")
-    body = _first_body(item, _RSS_BODIES)
+    body = _body(item, _RSS_BODIES)
     return _Fields(
         key=_text(item, "guid", f"{_DC}identifier", f"{_ATOM}id") or item.get(f"{_RDF}about", ""),
         title=_markup(item, "title", f"{_DC}title", f"{_ATOM}title", f"{_MEDIA}title"),
@@ -84,7 +96,7 @@ def _rss_fields(item: Element) -> _Fields:
 
 def _atom_fields(entry: Element) -> _Fields:
     """Return the fields of an entry; its time is that of its last update."""
-    body = _first_body(entry, _ATOM_BODIES)
+    body = _body(entry, _ATOM_BODIES)
     return _Fields(
         key=_text(entry, "id"),
         title=_atom_text(_child(entry, "title")) or _markup(entry, f"{_DC}title", f"{_MEDIA}title"),
@@ -95,8 +107,8 @@ def _atom_fields(entry: Element) -> _Fields:
     )
 
 
-def _first_body(item: Element, names: Sequence[str]) -> str:
-    """Return the text of the first child of those local names that has one, then that of a media element."""
+def _body(item: Element, names: Sequence[str]) -> str:
+    """Return the text of the children of those local names, preferred in their order, then that of a media element."""
     children: dict[str, list[Element]] = {}
     own = _namespace(item.tag)
     for child in item:
@@ -105,7 +117,7 @@ def _first_body(item: Element, names: Sequence[str]) -> str:
             found.insert(0 if _namespace(child.tag) == own else len(found), child)
     texts = (_text_construct(child) for name in names for child in children.get(name, ()))
     media = (_markup_of(child) for child in item.iter("{*}description", "{*}text") if _is_media(child))
-    return next(filter(None, texts), "") or next(filter(None, media), "")
+    return fullest(texts) or next(filter(None, media), "")
 
 
 def _is_media(element: Element) -> bool:
@@ -368,6 +380,10 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
         found.notes.append(Note("the file", fault))
     # Items of modules and items inside of items are none, unless there are no others.
     outermost = [one for one in root.iter(f"{{*}}{name}") if next(one.iterancestors(f"{{*}}{name}"), None) is None]
+    if not outermost and found.kind == "rss" and _first_element(root, "channel") is None:
+        found.reject("the file", f"XML without an item or a channel (it begins with <{_local_name(root)}>)", data)
+    elif not outermost and found.kind.startswith("newsml"):
+        found.notes.append(Note("the file", "it has no news item, and a package has no text of its own"))
     namespaces = ("", _namespace(root.tag))
     expected = [one for one in outermost if (space := _namespace(one.tag)) in namespaces or space.startswith(_RSS)]
     yield from ((f"item {number}", element) for number, element in enumerate(expected or outermost, 1))
