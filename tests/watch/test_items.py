@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 
@@ -328,7 +329,10 @@ ATOM_CONTENTS = [
     f'<content type="text/html; charset=utf-8">&lt;p&gt;{TEXT}&lt;/p&gt;</content>',
     f'<content type="xhtml"><div {XHTML}><p>{TEXT}</p></div></content>',
     f'<content type="html" src="https://x.example/1"/><summary>{TEXT}</summary>',
-    f'<content type="image/png">aGFyYm91cg==</content><summary>{TEXT}</summary>',
+    f'<content type="image/png">iVBORw0KGgoAAAAN\nSUhEUgAAAAEAAAAB</content><summary>{TEXT}</summary>',
+    f'<content type="application/octet-stream">\n{b64encode(TEXT.encode()).decode()}\n</content>',
+    f'<content type="application/octet-stream">{b64encode(f"<p>{TEXT}</p>".encode()).decode()}</content>',
+    f'<content type="wire/story">{TEXT}</content>',
 ]
 
 

@@ -10,6 +10,7 @@ parser of lxml is made for each file and never shared between threads.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from html.entities import html5
@@ -255,7 +256,19 @@ def _atom_text(element: Element | None) -> str:
     if kind in _MARKUP or element.get("mode") == "escaped":
         return strip_tags(text)
     # Many feeds have markup without saying so.
-    return plain_text(text).strip() if kind in ("text", "") or kind.startswith("text/") else ""
+    return plain_text(text if kind in ("text", "") or kind.startswith("text/") else _decoded(text)).strip()
+
+
+def _decoded(text: str) -> str:
+    """Return the text that base64 stands for, which a content of another type should be; empty if that is no text."""
+    try:
+        data = b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _link_of(links: Iterable[Element]) -> str:
