@@ -211,6 +211,22 @@ def test_undeclared_prefixes_are_those_that_feeds_use() -> None:
     assert not found.broken_parts
 
 
+def test_feeds_one_after_the_other_give_all_their_items() -> None:
+    found, items = read_file("x", feed(item("one") + item("two")) + "\n" + feed(item("three")))
+    assert ([one.text for one in items], found.broken_parts) == (["T\none", "T\ntwo", "T\nthree"], [])
+    assert len(found.notes) == 1
+
+
+def test_a_namespace_that_is_no_address_does_no_harm() -> None:
+    for address in (" http://purl.org/rss/1.0/modules/content/", "http://x y", "content", ""):
+        body = f"<item><title>T</title><c:encoded>{TEXT}</c:encoded><c:date>2020-01-01</c:date></item>"
+        text = feed(body + item("one")).replace("<rss ", f"<rss xmlns:c='{address}' ")
+        found, items = read_file("x", text)
+        assert [one.text for one in items] == [f"T\n{TEXT}", "T\none"], address
+        assert (items[0].timestamp is None, found.broken_parts, len(found.notes) < 2) == (False, [], True)
+        assert item_fields(read_file("x", items[0].raw)[1]) == item_fields(items[:1])
+
+
 MEDIA = 'xmlns:media="http://search.yahoo.com/mrss/"'
 ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
 IN_ATOM = 'xmlns:a="http://www.w3.org/2005/Atom"'
