@@ -470,8 +470,8 @@ class Window:
         keys = self._keys(block.features, block.sizes)
         return epoch.documents(block.features, heads, keys, (*columns, block.text_digests.view(np.int64)))
 
-    def _epoch(self, slots: int, vocabulary: Vocabulary, signatures: int = 0) -> Epoch:
-        return Epoch(vocabulary, self._rule, self._kind, slots, signatures)
+    def _epoch(self, slots: int, vocabulary: Vocabulary, keys: int = 0) -> Epoch:
+        return Epoch(vocabulary, self._rule, self._kind, slots, keys)
 
     def _renew(self, arriving: int) -> None:
         """Continue to build the next epoch while ``arriving`` documents arrive; once complete, it replaces a young one.

@@ -150,11 +150,16 @@ def names_of(path: str, stamp: Stamp) -> tuple[str, str]:
     The second ends in the time of its last change (UTC) and in six digits of its stamp: ``a/b~20261128T081500-5f3a9c``.
     A serial would do as well until its item is released or replaced, which gives that another one.
     """
-    folder, name = os.path.split(path)
-    stem, suffix = os.path.splitext(name)
     moment = utc(stamp.mtime_ns // 1000).strftime("%Y%m%dT%H%M%S")
     digits = blake2b(origin_of(path, stamp).encode(), digest_size=3).hexdigest()
-    return path, os.path.join(folder, fitted_name(stem, f"~{moment}-{digits}{suffix}"))
+    return path, marked_path(path, f"{moment}-{digits}")
+
+
+def marked_path(path: str, mark: str) -> str:
+    """Return a path with a mark before its suffix: ``a/b~mark.txt``."""
+    folder, name = os.path.split(path)
+    stem, suffix = os.path.splitext(name)
+    return os.path.join(folder, fitted_name(stem, f"~{mark}{suffix}"))
 
 
 def has_time(path: str, stamp: Stamp) -> bool:

@@ -16,7 +16,7 @@ from neardup.watch import outputs
 from neardup.watch.delivery import read_items
 from neardup.watch.inbox import SIDECAR_LINES, Stamp, file_of, file_stamp, open_file, printable_path, stamp_at
 from neardup.watch.log import error_reason
-from neardup.watch.outputs import OutputFolder, has_time, lines_path, sidecar_of
+from neardup.watch.outputs import OutputFolder, has_time, lines_path, marked_path, sidecar_of
 from neardup.watch.placement import tag_of
 from neardup.watch.settings import FOLDERS
 
@@ -157,8 +157,12 @@ def _place_original(output: OutputFolder, item: Item, source: str, row: Arrival)
     """Link the file of an item among the originals, or write the item there; return the path."""
     output.open()
     path, stamp = file_of(row.origin)
-    # Other items of the same file may be released as well.
-    for target in output.paths(path if source else lines_path(f"{path}~{row.serial}"), stamp):
+    targets = output.paths(path, stamp)
+    if not source:
+        # Other items of the same file may be released as well.
+        lines = lines_path(path)
+        targets = [output.paths(name, stamp)[0] for name in (lines, marked_path(lines, str(row.serial)))]
+    for target in targets:
         output.prepare(target)
         with suppress(FileExistsError):
             if source:
@@ -167,4 +171,4 @@ def _place_original(output: OutputFolder, item: Item, source: str, row: Arrival)
                 outputs.write_new(item.raw.strip() + b"\n", target, output.temporary_path(), stamp.mtime_ns)
             output.flush()
             return target
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), targets[-1])
