@@ -232,8 +232,8 @@ class Index:
         self.store: Store | None = None
         #: Whether the memory has to be read from the store again before it is used.
         self._is_stale = False
-        #: Whether documents have left the window whose texts the store may still have.
-        self._has_expired = False
+        #: The oldest segment of the window when expired documents were forgotten last.
+        self._oldest_segment = 0
         if path is None:
             self._reset()
         else:
@@ -289,8 +289,11 @@ class Index:
         half done, or what the disk has if nobody can say, is read from the store before it is used again.
         """
         with self._write_lock:
-            with self._memory() as matcher:
-                first, before = self._judged.next_serial, matcher.state
+            if self._is_stale:
+                with self._memory_lock:
+                    self._reset()
+            matcher = self._matcher
+            first, before = self._judged.next_serial, matcher.state
             try:
                 yield matcher
             except BaseException as error:
@@ -409,7 +412,7 @@ class Index:
             # Without the lock, so that queries are answered while the disk works.
             self._record(arrivals, removed=removed)
         with self._memory_lock:
-            self._has_expired |= matcher.expire()
+            matcher.expire()
         self._warn_of_failed_pages(arrivals, failed)
         self._warn_of_foreign()
 
@@ -427,13 +430,14 @@ class Index:
 
     def _forget_expired(self) -> None:
         """Forget what was kept of documents that have left the window."""
-        if not self._has_expired and self.store is not None:
+        oldest = self._matcher.clock.oldest_segment
+        if oldest == self._oldest_segment:
             return
-        first, oldest = self._matcher.documents.first, self._matcher.clock.oldest_segment
+        first = self._matcher.documents.first
         # Texts that stay on disk longer change no result.
         with contextlib.suppress(StoreError):
             self._judged.forget(self._judged.next_serial if first is None else first, oldest)
-            self._has_expired = False
+            self._oldest_segment = oldest
 
     def _compare_late(self, arrivals: Sequence[Arrival]) -> None:
         """Compare documents that are older than the window by their texts with all documents that have verdicts."""

@@ -182,7 +182,8 @@ class Matcher:
             arrival.event_time, clock = clock.event_time(arrival.timestamp, self._now())
         block = self._features(arrivals) if block is None else block
         heads, modes = row_heads(block.sizes), (block.sizes > 0) * (1 + self._against_everything)
-        modes[[arrival.event_time.flag == "late" for arrival in arrivals]] = 0
+        if late := [i for i, arrival in enumerate(arrivals) if arrival.event_time.flag == "late"]:
+            modes[late] = 0
         self._current = arrivals
         for begin, end in _runs([arrival.event_time.segment for arrival in arrivals]):
             run, event_time = arrivals[begin:end], arrivals[begin].event_time
@@ -195,9 +196,8 @@ class Matcher:
             part = _columns(slice_block(block, heads, begin, end), run, modes[begin:end])
             places, matches, entered = self._match_and_enter(state.window, part, run)
             self._set_verdicts(run, part.block, places, matches)
-            for i in np.flatnonzero(entered).tolist():
-                run[i].is_held = True
-            for i, arrival in enumerate(run, begin):
+            for i, (arrival, has_entered) in enumerate(zip(run, entered.tolist(), strict=True), begin):
+                arrival.is_held = has_entered
                 if arrival.event_time.flag == "ahead":
                     time, features = arrival.event_time.time, slice_block(block, heads, i, i + 1)
                     ahead = AheadDocument(arrival.serial, time, features) if arrival.is_held else None
@@ -304,7 +304,9 @@ class Matcher:
         enters = columns.entry_modes > 0
         if self._second_step is None:
             best = window.match_and_insert(columns)
-            at = np.flatnonzero(best.serials >= 0)
+            at = (best.serials >= 0).nonzero()[0]
+            if not len(at):
+                return at, self._no_matches, enters
             equal_texts = (best.digests[at] == columns.block.text_digests[at]).all(axis=1)
             matches = self._first_step(best.serials[at], best.similarity[at], best.counts[at], equal_texts)
             return at, matches, enters if self._against_everything else enters & (best.serials < 0)
@@ -390,14 +392,13 @@ class Matcher:
         self.remove(arrival.id)
         self.documents.add(arrival, self._record_of(arrival))
 
-    def expire(self) -> bool:
-        """Drop the documents that have left the window; return whether there were any."""
-        count, state = len(self.documents), self.state
+    def expire(self) -> None:
+        """Drop the documents that have left the window."""
+        state = self.state
         if state.first > self._first:
             self._first = state.first
             self.documents.remove(serial for serial in self.documents.before(self._first) if serial != state.confirmed)
         self.documents.remove(state.window.drop_segments(state.clock.oldest_segment).tolist())
-        return len(self.documents) < count
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``restore`` needs besides the documents in the window, for JSON."""
