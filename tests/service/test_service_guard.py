@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -15,11 +14,11 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served
+from serving import DOCUMENTS, FOX, MAIN, OTHER, document, enter, problem, served
 
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.service.app import Service
-from neardup.service.guard import Guard, Limits, Tokens
+from neardup.service.guard import Limits, Tokens
 from neardup.service.server import host_name, is_loopback
 
 #: Simultaneous connections; 10,000 in long runs.
@@ -169,19 +168,19 @@ def test_every_answer_restricts_browsers(client: httpx.Client) -> None:
 #: Invalid bodies, and a part of the message about each.
 INVALID_BODIES = {
     b"": "The body is missing; send an object in JSON, its fields are documents",
-    b"{bad": "The body is not valid JSON at character 2 (",
-    b"null": "The body is ",
+    b"{bad": "The body is not valid JSON (object keys must be strings (byte 1)); send JSON in UTF-8",
+    b"null": "The body is null, and must be an object; its fields are documents",
     b"{}": "documents is missing; give it",
     b'{"documents": {}}': "documents is an object, and must be a list; write it in square brackets",
     b'{"documents": [{"id": "a"}]}': "documents.0.text is missing; give it; no document of the request was",
     b'{"documents": [{"id": 7, "text": "x"}]}': "documents.0.id is 7, and must be a text; write it in quotes",
     b'{"documents": [{"id": "a", "txt": "", "text": ""}]}': "documents.0.txt is not known; its fields are id,",
-    b'{"documents": [{"id": "a", "text": "\\ud800"}]}': "",
+    b'{"documents": [{"id": "a", "text": "\\ud800"}]}': "half a character (a lone surrogate); send whole characters",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}': "must be a finite number",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": []}]}': "is a list, and must be a number or a text",
     b'{"documents": [{"id": "a", "text": "x", "timestamp": true}]}': "is true, and must be a number or a text",
     b'{"documents": [{"id": "a", "text": "\xff"}]}': "send JSON in UTF-8",
-    b"[" * 200_000: "send JSON in UTF-8",
+    b"[" * 200_000: "The body is a list, and must be an object; its fields are documents",
 }
 
 
@@ -189,8 +188,7 @@ def test_an_invalid_body_is_refused_with_a_sentence(client: httpx.Client) -> Non
     before = client.get(MAIN).json()["documents"]
     for body, sentence in INVALID_BODIES.items():
         reply = client.post(DOCUMENTS, content=body, headers={"Content-Type": "application/json"})
-        # Either of them may reject invalid JSON, depending on the library.
-        assert problem(reply, reply.status_code, sentence)["status"] in (400, 422), body[:60]
+        problem(reply, 422, sentence)
     for headers, sentence in (
         ({"Content-Type": "text/plain"}, "application/json"),
         ({"Content-Type": "application/json; charset=latin-1"}, "UTF-8"),
@@ -252,61 +250,6 @@ def test_too_many_requests_at_a_time_are_refused(tmp_path: Path) -> None:
             problem(reply, 429, "ask again in a moment")
             assert int(reply.headers["retry-after"]) >= 1
         assert client.get("/healthz").is_success
-
-
-def test_an_idempotency_key_repeats_the_answer(client: httpx.Client) -> None:
-    def post(key: str, *documents: dict[str, Any]) -> httpx.Response:
-        return client.post(DOCUMENTS, json={"documents": documents}, headers={"Idempotency-Key": key})
-
-    one, other = (post("first", document("key-a", EDITED)) for _ in range(2))
-    assert (one.status_code, other.status_code, one.content) == (201, 201, other.content)
-    problem(post("first", document("key-b")), 422, "another request")
-    problem(post("x" * 300, document("key-b")), 422, "300 characters")
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda _: post("together", document("key-c", OTHER)), range(8)))
-    assert {(reply.status_code, reply.content) for reply in replies} == {(201, replies[0].content)}
-
-
-def test_an_answer_displaced_before_it_is_complete_is_given_to_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later answers fill the memory for answers while the first request is still running."""
-    monkeypatch.setattr("neardup.service.guard._MAX_ANSWERS", 1)
-    answered: list[str] = []
-    proceed = asyncio.Event()
-
-    async def app(scope: Any, _receive: Any, send: Any) -> None:
-        if scope["path"] == "/slow":
-            await proceed.wait()
-        answered.append(scope["path"])
-        await send({"type": "http.response.start", "status": 500 if scope["path"] == "/slow" else 200, "headers": []})
-        await send({"type": "http.response.body", "body": scope["path"].encode()})
-
-    async def ask(guard: Guard, path: str) -> bytes:
-        sent: list[Any] = []
-
-        async def receive() -> Any:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        headers = [(b"host", b"localhost"), (b"idempotency-key", path.encode())]
-        address = {"path": path, "raw_path": path.encode(), "query_string": b""}
-        await guard({"type": "http", "method": "POST", "headers": headers, **address}, receive, send)
-        return b"".join(message.get("body", b"") for message in sent)
-
-    async def answers() -> list[bytes]:
-        guard = Guard(app, tokens=Tokens(), max_body=100, max_waiting=9)
-        waiting = [asyncio.create_task(ask(guard, "/slow")) for _ in range(2)]
-        await asyncio.sleep(0)
-        quick = [await ask(guard, path) for path in ("/one", "/two", "/two")]
-        proceed.set()
-        return [*quick, *await asyncio.gather(*waiting)]
-
-    # In a thread of its own, because a browser of another test may leave a loop in this one.
-    with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(asyncio.run, answers()).result()
-    assert found == [b"/one", b"/two", b"/two", b"/slow", b"/slow"]
-    assert answered == ["/one", "/two", "/slow"]
 
 
 def test_callers_that_hang_up_do_no_harm(client: httpx.Client) -> None:

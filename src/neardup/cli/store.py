@@ -1,4 +1,4 @@
-"""``neardup stopped``, ``release`` and ``report``: what a flow stopped and why, from its store."""
+"""``neardup store``: report, list and release what a flow stopped, from its store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
-from neardup.cli.command import argument, option, output_option, switch, with_options
+from neardup.cli.command import Group, argument, option, output_option, switch
 from neardup.cli.options import ClassifierOptions, Force, JsonLines
 from neardup.cli.screen import print_message, printable, printable_line, stdout_is_unicode, typed_command
 from neardup.errors import InputError, RecipeError, StoreError
@@ -24,13 +24,53 @@ if TYPE_CHECKING:
 #: Seconds to wait for a watcher's answer: it finishes its current batch first.
 _RELEASE_TIMEOUT = 60.0
 
+store_group = Group("store", "Report, list and release what a flow stopped, from its store.")
 StoreFile = Annotated[
     str, argument("STORE", "The store of neardup watch, neardup serve or nd.Index; it may be in use.")
 ]
 
 
-@with_options
-def stopped(
+@store_group.add()
+def report(
+    store: StoreFile,
+    output: Annotated[
+        str,
+        output_option(
+            "Write the page to this file; an earlier report is replaced.",
+            "PAGE.html",
+        ),
+    ],
+    classifier_options: ClassifierOptions,
+    items: Annotated[int, option("NUMBER", "Report on the N latest items.", min=1)] = 100_000,
+    families: Annotated[int, option("NUMBER", "Show the N largest families, and half as many at random.", min=0)] = 50,
+    rows: Annotated[int, option("NUMBER", "List the N latest duplicates.", min=0)] = 2000,
+    force: Force = False,
+) -> None:
+    """Write a page on what a flow stopped and why, from its store.
+
+    The store is only read, so a watcher can keep writing to it.
+    """
+    from neardup.pages.page import check_drawing
+    from neardup.pages.report import ReportLimits
+
+    check_drawing(output)
+    from neardup.watch.report import write_report
+
+    flow = write_report(
+        store,
+        output,
+        items=items,
+        limits=ReportLimits(families=families, rows=rows),
+        command=typed_command(),
+        classifier=classifier_options.load(),
+        force=force,
+    )
+    reported, duplicates = len(flow) - flow.earlier_count, len(flow.duplicates)
+    print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")
+
+
+@store_group.add("list")
+def list_stopped(
     store: StoreFile,
     today: Annotated[bool, switch("--today", "Only items whose own time is today (UTC).")] = False,
     since: Annotated[
@@ -40,7 +80,7 @@ def stopped(
 ) -> None:
     """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    A watcher may be using the store. neardup release takes an item back.
+    A watcher may be using the store. neardup store release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -50,9 +90,9 @@ def stopped(
         for row in reader.stopped_documents(begin):
             count += 1
             if as_json:
-                typer.echo(json.dumps(_as_dict(row), ensure_ascii=not stdout_is_unicode()))
+                click.echo(json.dumps(_as_dict(row), ensure_ascii=not stdout_is_unicode()))
             else:
-                typer.echo(printable_line(_format_row(row)))
+                click.echo(printable_line(_format_row(row)))
     if sys.stderr.isatty() or not count:
         limit = "" if begin == float("-inf") else f" since {_format_time(begin)}, by the time of the item itself"
         print_message(f"{format_count(count, 'item')} stopped{limit}")
@@ -102,10 +142,10 @@ def _file_name(origin: str) -> str:
         return origin
 
 
-@with_options
+@store_group.add()
 def release(
     store: StoreFile,
-    name: Annotated[str, argument("ID", "The item's id, as neardup stopped lists it.")],
+    name: Annotated[str, argument("ID", "The item's id, as neardup store list shows it.")],
     classifier_options: ClassifierOptions,
     by: Annotated[str | None, option("NAME", "Who releases it; your user name by default.")] = None,
     sample: Annotated[
@@ -148,39 +188,3 @@ def _print_release(name: str, answer: dict[str, str]) -> None:
         raise InputError(answer["error"])
     file = answer["file"]
     print_message(f"{printable(name)} is now an original" + (f"; its file is {printable(file)}" if file else ""))
-
-
-@with_options
-def report(
-    store: StoreFile,
-    output: Annotated[
-        str,
-        output_option("Write the page to this file; an earlier report is replaced.", "PAGE.html", show_default=False),
-    ],
-    classifier_options: ClassifierOptions,
-    items: Annotated[int, option("NUMBER", "Report on the N latest items.", min=1)] = 100_000,
-    families: Annotated[int, option("NUMBER", "Show the N largest families, and half as many at random.", min=0)] = 50,
-    rows: Annotated[int, option("NUMBER", "List the N latest duplicates.", min=0)] = 2000,
-    force: Force = False,
-) -> None:
-    """Write a page on what a flow stopped and why, from its store.
-
-    The store is only read, so a watcher can keep writing to it.
-    """
-    from neardup.pages.page import check_drawing
-    from neardup.pages.report import ReportLimits
-
-    check_drawing(output)
-    from neardup.watch.report import write_report
-
-    flow = write_report(
-        store,
-        output,
-        items=items,
-        limits=ReportLimits(families=families, rows=rows),
-        command=typed_command(),
-        classifier=classifier_options.load(),
-        force=force,
-    )
-    reported, duplicates = len(flow) - flow.earlier_count, len(flow.duplicates)
-    print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")

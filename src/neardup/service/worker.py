@@ -53,8 +53,8 @@ class Worker:
         self._loop_task: asyncio.Task[None] | None = None
         #: Whether it accepts work; False while it stops.
         self.accepts_work = True
-        #: Why the last batch could not be stored; empty if it could.
-        self.failure = ""
+        #: Why the last batch could not be stored; None if it could.
+        self.failure: StoreError | None = None
 
     async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
         """Judge documents; if they are entered, their verdicts are on the disk when this returns.
@@ -97,12 +97,12 @@ class Worker:
             results: list[Any] | Exception
             try:
                 results = await loop.run_in_executor(self._thread, self._results, batch)
-                self.failure = ""
+                self.failure = None
             except Exception as error:
                 results = error
                 # An index that was deleted says nothing about the disk.
                 if isinstance(error, StoreError) and not isinstance(error, ClosedStore):
-                    self.failure = str(error)
+                    self.failure = error
             for at, task in enumerate(batch):
                 # The caller may have disconnected.
                 if not task.future.done():
@@ -133,6 +133,7 @@ def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
         if document.id not in stored_documents:
             new.setdefault(document.id, document)
     verdicts = {verdict.id: verdict for verdict in named.index.add_many(new.values())}
+    named.count_entered(verdicts.values())
     results = []
     for document in documents:
         if document.id in stored_documents:
@@ -143,6 +144,17 @@ def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
             status = 201 if first is document else 200 if first.text == document.text else 409
             results.append(JudgedResult(verdicts[document.id], status))
     return results
+
+
+def put_document(named: NamedIndex, document: Document, versions: str) -> JudgedResult:
+    """Enter a document; ``versions`` says what happens if its id belongs to another text: replace, keep or refuse."""
+    (result,) = enter_documents(named, [document])
+    if result.status != 409 or versions == "refuse":
+        return result
+    verdict = named.index.replace(document) if versions == "replace" else named.index.add(document)
+    if not verdict.known:
+        named.count_entered([verdict])
+    return JudgedResult(verdict, 200 if verdict.known else 201)
 
 
 def _is_same(named: NamedIndex, document: Document, stored: JudgedDocument) -> bool:

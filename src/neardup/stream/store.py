@@ -754,7 +754,7 @@ class StoreReader:
         row = self.find(name, text=False)
         if row is None:
             raise UnknownDocument(
-                f"{self.path} has no item with the id {name!r}; neardup stopped lists all that can be released"
+                f"{self.path} has no item with the id {name!r}; neardup store list shows all that can be released"
             )
         if row.verdict.is_duplicate:
             return row
