@@ -14,6 +14,7 @@ from itertools import pairwise
 from types import FrameType, ModuleType
 
 from neardup import leave_at_once
+from neardup.errors import Interrupted
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A process that was started with nohup ignores SIGHUP.
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _exit_on_signal)
+            signal.signal(number, _interrupt)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may have characters that the encoding of the terminal lacks.
@@ -38,9 +39,14 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) == leave_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         app(prog_name="neardup")
-    except KeyboardInterrupt:
-        sys.stderr.write("neardup: interrupted; nothing was written\n")
-        sys.exit(130)
+    except KeyboardInterrupt as interrupt:
+        from neardup.cli.screen import print_interrupt
+
+        sys.exit(print_interrupt(interrupt))
+    finally:
+        # What was written is decided: a signal would only spoil the exit code.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _replace_closed_streams() -> None:
@@ -94,8 +100,8 @@ class _HiddenPackages(MetaPathFinder):
         return None
 
 
-def _exit_on_signal(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(number)
 
 
 if __name__ == "__main__":

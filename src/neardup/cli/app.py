@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, usage_message, usage_of, write_exit_codes
-from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_message
+from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_interrupt, print_message
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
 
@@ -131,10 +131,13 @@ class Commands(TyperGroup):
         """Keep the typed arguments, for reports."""
         TYPED_ARGUMENTS.set(tuple(args))
         EXIT_CODE.set(0)
-        return super().make_context(info_name, args, *more, **extra)
+        try:
+            return super().make_context(info_name, args, *more, **extra)
+        except KeyboardInterrupt as interrupt:
+            raise typer.Exit(print_interrupt(interrupt)) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 130 if interrupted."""
+        """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 128 + n by signal n."""
         try:
             with run_as_command(), warnings.catch_warnings():
                 warnings.showwarning = _print_warning
@@ -151,7 +154,7 @@ class Commands(TyperGroup):
             print_message(str(error))
             raise typer.Exit(2) from None
         except KeyboardInterrupt as interrupt:
-            raise _interrupted(interrupt) from None
+            raise typer.Exit(print_interrupt(interrupt)) from None
         except BrokenPipeError:
             _discard_stdout()
             raise typer.Exit(1) from None
@@ -162,12 +165,7 @@ class Commands(TyperGroup):
                 context = context.__context__
             if context is None:
                 raise
-            raise _interrupted(context) from None
-
-
-def _interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
-    print_message(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
-    return typer.Exit(130)
+            raise typer.Exit(print_interrupt(context)) from None
 
 
 def _print_usage_error(error: Any) -> None:

@@ -72,7 +72,8 @@ def serve(
 
     Ctrl-C or SIGTERM ends it; accepted requests are still answered.
     """
-    from neardup.service.server import check_packages, stop_signals
+    from neardup.runtime import stop_signals
+    from neardup.service.server import check_packages
 
     check_packages("serve", "fastapi", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:
