@@ -120,7 +120,9 @@ def test_a_signal_at_any_moment_leaves_all_or_nothing(name: str, drill_inputs: P
     assert run_until(DRILLS[name], drill_inputs, tmp_path / "whole", NEVER, signal.SIGTERM) == 0
     length = time.monotonic() - begin
     codes = [
-        run_until(DRILLS[name], drill_inputs, tmp_path / str(moment), length * (moment + 0.5) / MOMENTS, number)
+        run_until(
+            DRILLS[name], drill_inputs, tmp_path / f"{moment}-{number.name}", length * (moment + 0.5) / MOMENTS, number
+        )
         for moment in range(MOMENTS)
         for number in SIGNALS
     ]
