@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ EXIT_CODES = {
     1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
     EXIT_TORN: "done, but a file is torn or has no usable record, or watch --once left one unread",
-    130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
+    130: "interrupted (by SIGHUP 129, by SIGTERM 143); label, serve and watch end with 0 at the first signal",
 }
 
 
@@ -92,6 +93,16 @@ def _escape_control(match: re.Match[str]) -> str:
 def print_message(message: str) -> None:
     """Print one line to stderr."""
     click.echo(f"neardup: {printable_line(message)}", err=True)
+
+
+def print_interrupt(interrupt: KeyboardInterrupt) -> int:
+    """Print what was written before an interrupt; return the exit code."""
+    number = signal.Signals(getattr(interrupt, "number", signal.SIGINT))
+    cause = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    # After a hangup there may be no terminal.
+    with suppress(OSError):
+        print_message(f"{cause}; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+    return 128 + number
 
 
 def print_json(content: Any) -> None:
@@ -457,8 +468,10 @@ def written_files(*names: str | None) -> Iterator[list[str]]:
     written = [name for name in names if name is not None]
     try:
         yield written
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
+    except KeyboardInterrupt as interrupt:
+        if written:
+            interrupt.args = (f"written: {', '.join(written)}",)
+        raise
 
 
 def write_json(content: Any, name: str) -> None:
