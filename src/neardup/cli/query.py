@@ -85,7 +85,7 @@ def query(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.inverted_lists"]) as progress:
+        with reading_progress(corpus, recipe) as progress:
             answer = query_corpus(
                 corpus,
                 recipe,
@@ -184,7 +184,7 @@ def neighbors(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
+        with reading_progress(corpus, recipe) as progress:
             result = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
             table = result.to_arrow()
             if file is not None:
