@@ -262,7 +262,6 @@ def print_rejected_records(corpus: Corpus) -> None:
 def reading_progress(
     corpus: Corpus,
     *recipes: Recipe,
-    kernels: Sequence[str] | None = (),
     stages: Sequence[str] = (),
     columns: bool = True,
 ) -> Iterator[Progress | None]:
@@ -270,12 +269,10 @@ def reading_progress(
 
     Give a progress callback.
 
-    ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     ``columns`` is False for a command with a summary that names them.
     """
     print_corpus_notes(corpus, *recipes)
-    if kernels is not None:
-        announce_compilation(recipes[0] if recipes else None, *kernels)
+    announce_compilation()
     with progress_bar(stages) as progress:
         yield progress
     if columns:
@@ -283,24 +280,11 @@ def reading_progress(
     print_rejected_records(corpus)
 
 
-def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
-    """Print that kernels will be compiled, if this machine has not done so before.
+def announce_compilation() -> None:
+    """Print that kernels are compiled, as soon as one is."""
+    from neardup.kernels import compilation
 
-    ``kernels`` are used in place of those of the recipe's search.
-    """
-    from neardup.kernels.compilation import compilation_notice
-
-    if recipe is not None and not kernels:
-        search = (
-            "hamming.pairs_within_distance"
-            if recipe.measure == "hamming"
-            else "weighted.weighted_lists"
-            if recipe.is_weighted
-            else "prefixes.match_ranks"
-        )
-        kernels = (search, "prefixes.pairs_by_band") if recipe.search == "lsh" else (search,)
-    if sentence := compilation_notice("grams.feature_sets", *kernels):
-        print_message(sentence)
+    compilation.announce_compilation(print_message)
 
 
 #: Stages that count bytes of the input; the others count documents or pairs.

@@ -184,16 +184,17 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def warm_up(index: Index) -> None:
     """Load or compile the kernels, so that the time of no item includes it."""
-    from neardup.kernels.compilation import compilation_notice
+    from neardup.kernels.compilation import announce_compilation
     from neardup.stream import index as stream_index
     from neardup.watch.log import Log
 
-    classifier_kernels = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
-    if message := compilation_notice("grams.feature_sets", "window.match_and_insert", *classifier_kernels):
+    def write(message: str) -> None:
         if sys.stderr.isatty():
             print_message(message)
         else:
             Log().write("compiling", message=message)
+
+    announce_compilation(write)
     stream_index.warm_up(index)
 
 
