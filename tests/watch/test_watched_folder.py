@@ -34,7 +34,7 @@ from neardup.errors import StoreError
 from neardup.stream.store import Store, StoreReader
 from neardup.watch import log
 from neardup.watch.inbox import Inbox, file_stamp, origin_of
-from neardup.watch.log import Counters, Log, event_sentence
+from neardup.watch.log import Counters, Log
 from neardup.watch.outputs import names_of
 from neardup.watch.placement import Placer
 
@@ -495,7 +495,6 @@ def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsro
     (event_fields,) = room.events("noted")
     assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
     assert "windows-1252" in event_fields["note"]
-    assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
 
 
 def test_a_trouble_is_repeated_at_doubling_intervals_up_to_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,8 +277,6 @@ def _warnings_logged(log: Log) -> Iterator[None]:
 
 
 def _describe_counters(counters: Counters, left: int) -> str:
-    from neardup.watch.log import format_balance
-
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     rejected += f", {counters.known:,} known" if counters.known else ""
@@ -289,6 +287,53 @@ def _describe_counters(counters: Counters, left: int) -> str:
         f"{format_count(counters.originals, 'original')}, {format_count(counters.duplicates, 'duplicate')}"
         f"{share}{rejected}; {format_balance(counters)}"
     )
+
+
+def format_balance(counters: Counters) -> str:
+    """Return the paper's balance: the processing time that duplicates would have cost, and the time spent checking."""
+    saved, spent = format_duration(counters.saved_s), format_duration(counters.check_s)
+    return f"saved {saved} of processing, spent {spent} checking"
+
+
+_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time for people: 3 h 20 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    left = round(seconds)
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        if left >= size and len(parts) < 2:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        elif parts:
+            break
+    return " ".join(parts)
+
+
+def event_sentence(event: str, fields: dict[str, Any]) -> str:
+    """Return an event as a person reads it."""
+    if event in ("quarantined", "noted"):
+        text, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
+        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
+        where = "" if fields["where"] == "the file" else f", {fields['where']}"
+        end = "; rejected" if event == "quarantined" else ""
+        return f"{fields['file']}{where}: {fields[text]}{more}{end}"
+    if event == "repeated_id":
+        return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
+    if event == "late":
+        items = "item is" if fields["late"] == 1 else "items are"
+        return f"{fields['file']}: {fields['late']:,} {items} {fields['message']}"
+    if event == "known_items":
+        return (
+            f"{fields['file']}: {fields['known']:,} of {fields['items']:,} items came before, with the same id and text"
+        )
+    if event == "resumed":
+        return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
+    about = f"{fields['file']}: " if "file" in fields else ""
+    return f"{about}{fields.get('message', event)}"
 
 
 #: Events that the panel shows in its rows.
@@ -323,8 +368,6 @@ class _Panel:
         """Show an event above the panel, unless its rows show it."""
         from rich.text import Text
 
-        from neardup.watch.log import event_sentence
-
         if event not in _PANEL_EVENTS:
             sentence = printable_line(event_sentence(event, fields))
             self._live.console.print(
@@ -335,8 +378,6 @@ class _Panel:
         from rich.panel import Panel as Frame
         from rich.table import Table
         from rich.text import Text
-
-        from neardup.watch.log import format_balance, format_duration
 
         counters, statistics = self._watcher.counters, self._watcher.index.statistics
         rows = Table.grid(padding=(0, 2))

@@ -180,6 +180,8 @@ class _Api:
             status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
             return Problem(status, self._indexes.without_paths(str(error)))
         _log.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        if isinstance(error, OSError):
+            return Problem(503, f"The service cannot use its files ({error.strerror}); its log has the details")
         return Problem(500, "The service failed; its log has the details")
 
     @cached_property

@@ -82,8 +82,6 @@ _WRAPPER_NAMES = frozenset(_WRAPPER_WORDS.split())
 _INNER_NAMES = ("_source", "attributes", "fields")
 #: The maximum depth of nested lists and wrappers.
 _MAX_DEPTH = 16
-_NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
-_PADDING = re.compile(r"[ \t\r\n\0]*")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
@@ -328,18 +326,12 @@ def _reject_json(where: str, text: str, error: ValueError | RecursionError, raw:
 
 
 def _is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
-    if error.msg.startswith("Unterminated string"):
-        # An unclosed string runs to the end.
-        return True
-    blank = _PADDING.match(text, error.pos)
-    if blank is not None and blank.end() == len(text):
-        return True
-    return len(text) - error.pos < 16 and _is_token_prefix(text[error.pos :].strip("\0"))
+    """Return whether a fault may be the missing end of a file: it is at the end, or the file does not end in a bracket.
 
-
-def _is_token_prefix(rest: str) -> bool:
-    words = ("true", "false", "null", "NaN", "Infinity", "-Infinity", "-")
-    return any(word.startswith(rest) for word in words) or _NUMBER_OR_ESCAPE.fullmatch(rest) is not None
+    An unclosed string runs to the end.
+    """
+    end = text.rstrip(" \t\r\n\0")
+    return error.msg.startswith("Unterminated string") or error.pos >= len(end) or end[-1] not in "]}"
 
 
 def _to_utf8(text: str) -> bytes:

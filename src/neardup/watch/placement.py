@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Where an earlier version of neardup stored the names of files that it was placing.
 _EARLIER_NAMES = "watch: placing"
-#: What the records of one verdict, or of one rejection, have in common whenever they are made.
-_LASTING = ("file", "id", "kind", "of", "similarity", "reason")
 
 
 class Placer:
@@ -224,7 +222,7 @@ class Placer:
     def _has_sidecar(
         self, target: str, delivery: Delivery, duty: str, evidence: list[dict[str, Any]], ending: str
     ) -> bool:
-        """Write the sidecar of a file if it is missing; return whether it is there, or none is needed."""
+        """Write the sidecar of a file, also over that of an earlier attempt; return False if its name is taken."""
         if not evidence:
             return True
         path = sidecar_of(target, ending)
@@ -233,8 +231,9 @@ class Placer:
         else:
             content = b"".join(map(json_line, evidence))
         if os.path.lexists(path):
-            # Written when more was known: the original's text may have left the window since.
-            return self._may_be_of(path, delivery, duty) and _says_the_same(path, evidence, ending)
+            if not self._may_be_of(path, delivery, duty):
+                return False
+            outputs.remove_file(path)
         try:
             outputs.write_new(content, path, self.output_folders[duty].temporary_path(), delivery.stamp.mtime_ns)
         except FileExistsError:
@@ -252,20 +251,6 @@ class Placer:
         self._log.write(
             "replaced", file=delivery.name, message="changed after it was read; the version that was read is placed"
         )
-
-
-def _says_the_same(path: str, evidence: list[dict[str, Any]], ending: str) -> bool:
-    """Return whether a sidecar has the same verdicts, or the same rejection, as records made now."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = [json.load(file)] if ending == SIDECAR else [json.loads(line) for line in file]
-        return len(found) == len(evidence) and all(
-            earlier.get(name) == record.get(name)
-            for earlier, record in zip(found, evidence, strict=True)
-            for name in _LASTING
-        )
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return False
 
 
 def tag_of(store: Store) -> str:
