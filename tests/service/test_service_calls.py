@@ -122,12 +122,12 @@ def test_the_release_command_names_the_call_of_the_service(tmp_path: Path) -> No
         batch = {"documents": [document("a"), document("b/1", EDITED)]}
         for name, store in (("main", "news.db"), ("wire", "news.db.indexes/wire.db")):
             client.post(f"/v1/indexes/{name}/documents", json=batch).raise_for_status()
-            message = refused("release", tmp_path / store, "b/1")
+            message = refused("store", "release", tmp_path / store, "b/1")
             call = f"{str(client.base_url).rstrip('/')}/v1/indexes/{name}/documents/b%2F1/release"
             assert says(message, store, "is in use by neardup serve", "'b/1'", f"POST {call}")
             assert client.post(call).json()["verdict"]["kind"] == "original"
-            assert says(refused("release", tmp_path / store, "b/1"), "'b/1' was released already at 20")
-            assert says(refused("release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
+            assert says(refused("store", "release", tmp_path / store, "b/1"), "'b/1' was released already at 20")
+            assert says(refused("store", "release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
 
 
 def test_stopped_documents_are_returned_in_pages(client: httpx.Client) -> None:

@@ -23,7 +23,7 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
     from neardup.service.mcp import Tools
 
     store = str(tmp_path / "memory.db")
-    with start_process("mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
+    with start_process("serve", "--mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
         sent, answered = process.stdin, process.stdout
         assert sent is not None
         assert answered is not None
@@ -108,4 +108,4 @@ def test_tools_use_a_running_service(tmp_path: Path) -> None:
 
 def test_it_needs_one_of_a_store_and_a_service() -> None:
     for options in ([], ["--store", "x.db", "--url", "http://127.0.0.1:9"]):
-        assert "mcp needs --store FILE" in refused("mcp", *options)
+        assert "--mcp needs --store FILE" in refused("serve", "--mcp", *options)

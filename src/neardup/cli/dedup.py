@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from neardup.cli import screen
-from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch, with_options
+from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch
 from neardup.cli.options import (
     Against,
     CorpusClassifierOptions,
@@ -120,10 +118,9 @@ def _parse_pairs_per_document(text: str | float) -> float:
     try:
         return math.inf if text == "all" else float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number; write it like 20, or all") from None
+        raise RecipeError(f"{text!r} is not a number; write it like 20, or all") from None
 
 
-@with_options
 def dedup(
     inputs: Inputs,
     options: SearchOptions,
@@ -185,7 +182,6 @@ def dedup(
             "SHARE",
             "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
             MORE,
-            show_default="1, all of them",
         ),
     ] = "1",
     keep: Keep = None,
@@ -200,7 +196,6 @@ def dedup(
             "document, which decide what is kept.",
             MORE,
             parser=_parse_pairs_per_document,
-            show_default="20",
         ),
     ] = 20.0,
     dry_run: Annotated[bool, switch("--dry-run", "Only count; write nothing but the report.")] = False,
@@ -470,7 +465,6 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
         screen.print_message(f"{complaint}; its training figures do not hold here")
 
 
-@with_options
 def pairs(
     inputs: Inputs,
     options: SearchOptions,

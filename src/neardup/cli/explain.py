@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from neardup.cli import screen
-from neardup.cli.command import argument, refuse_ignored, with_options
+from neardup.cli.command import argument, refuse_ignored
 from neardup.cli.options import CorpusClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn
 from neardup.errors import InputError, UnknownDocument
 from neardup.pages.numbers import format_count
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
 
-@with_options
 def explain(
     arguments: Annotated[
         list[str],
