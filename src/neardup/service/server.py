@@ -68,6 +68,34 @@ def has_own_host(scope: Scope, hosts: Collection[str]) -> bool:
     return len(named) == 1 and host_name(named[0]) in hosts
 
 
+class _BufferedTransport:
+    """A transport that joins all writes of one turn of the loop, such as the head and body of an answer.
+
+    Separate writes would take two system calls, and wake the caller twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def _with_head_timeout(kind: type[Any]) -> type[Any]:
     """Return a protocol that drops a connection whose request head takes too long."""
 
@@ -75,7 +103,7 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
+            super().connection_made(_BufferedTransport(transport, self.loop))
             self._wait()
 
         def data_received(self, data: bytes) -> None:
