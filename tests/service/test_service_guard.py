@@ -6,7 +6,10 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import socket
+import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,11 +17,14 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import DOCUMENTS, FOX, MAIN, OTHER, document, enter, problem, served
+from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served
 
+import neardup as nd
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.service.app import Service
+from neardup.service.bodies import DocumentsBody
 from neardup.service.guard import Limits, Tokens
+from neardup.service.refusals import Problem, read_body
 from neardup.service.server import host_name, is_loopback
 
 #: Simultaneous connections; 10,000 in long runs.
@@ -301,3 +307,72 @@ def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
             assert client.get("/healthz").is_success
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_no_refusal_names_a_path_of_the_server(tmp_path: Path) -> None:
+    folder, classifiers = tmp_path / "news.db.indexes", tmp_path / "classifiers"
+    folder.mkdir()
+    classifiers.mkdir()
+    (classifiers / "broken").write_bytes(b"not a classifier")
+    (classifiers / "folder").mkdir()
+    with served(tmp_path, classifiers=str(classifiers)) as client:
+        refusals: dict[str, httpx.Response] = {}
+        for name in ("broken", "folder", "none"):
+            refusals[f"classifier {name}"] = client.put("/v1/indexes/new", json={"classifier": name})
+        (folder / "foreign.db").write_bytes(b"something else" * 20)
+        refusals["foreign"] = client.put("/v1/indexes/foreign", json={})
+        with nd.Index(path=folder / "used.db"):
+            refusals["in use"] = client.put("/v1/indexes/used", json={})
+        (folder / "taken.db").mkdir()
+        refusals["a folder"] = client.put("/v1/indexes/taken", json={})
+        # Rows of both kinds of store change under the service.
+        for name, path in (("main", tmp_path / "news.db"), ("wire", folder / "wire.db")):
+            client.put("/v1/indexes/wire", json={})
+            documents = [document("a"), document("b", EDITED), document("c", OTHER)]
+            client.post(f"/v1/indexes/{name}/documents", json={"documents": documents}).raise_for_status()
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                connection.execute("UPDATE documents SET judged = judged + 1 WHERE id IN ('a', 'b')")
+                connection.execute("UPDATE held SET text = 'changed'")
+                connection.execute("UPDATE kept SET text = 'changed', digest = x'00' WHERE text IS NOT NULL")
+                connection.commit()
+            call = f"/v1/indexes/{name}"
+            refusals |= {
+                f"{name} {part}": reply
+                for part, reply in {
+                    "read": client.get(f"{call}/documents/a"),
+                    "text": client.get(f"{call}/documents/c"),
+                    "stopped": client.get(f"{call}/stopped"),
+                    "again": client.post(f"{call}/documents", json={"documents": documents}),
+                    "put": client.put(f"{call}/documents/a", json={"text": OTHER}),
+                    "release": client.post(f"{call}/documents/b/release"),
+                    "forget": client.delete(f"{call}/documents/a"),
+                    "page": client.post("/page/stopped", json={"index": name}),
+                    "explain": client.post(
+                        "/v1/explain", json={"left": {"id": "a"}, "right": {"text": FOX}, "index": name}
+                    ),
+                }.items()
+            }
+        shutil.rmtree(folder)
+        folder.write_text("a file")
+        refusals["no folder"] = client.put("/v1/indexes/other", json={})
+    for name, reply in refusals.items():
+        status = 422 if name.startswith("classifier") else 503
+        detail = problem(reply, status)["detail"]
+        assert str(tmp_path) not in reply.text, name
+        assert "/" not in detail.replace("/healthz", ""), (name, detail)
+        if name.startswith(("main ", "wire ")):
+            assert f"the store of index '{name[:4]}'" in detail, (name, detail)
+    assert "classifier none cannot be read" in refusals["classifier none"].json()["detail"]
+
+
+def test_a_body_is_read_up_to_its_first_fault(client: httpx.Client) -> None:
+    """Otherwise a million tiny faults would stop the service for seconds."""
+    for body in (b'{"documents":[' + b"{}," * 999_999 + b"{}]}", b"{" + b'"a":1,' * 999_999 + b'"a":1}'):
+        begin = time.process_time()
+        with pytest.raises(Problem):
+            read_body(body, DocumentsBody)
+        assert time.process_time() - begin < 1
+    # All of these are valid, but too many.
+    body = b'{"documents":[' + b'{"id":"a","text":""},' * 99_999 + b'{"id":"a","text":""}]}'
+    reply = client.post(DOCUMENTS, content=body, headers={"Content-Type": "application/json"})
+    problem(reply, 413, "The batch has 100,000 documents; send up to 1,000 at a time")

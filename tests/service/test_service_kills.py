@@ -137,8 +137,9 @@ def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (8192, before[1]))
         reply = enter(client, *batch)
         assert int(reply.headers["retry-after"]) >= 1
-        problem(reply, 503, "free space")
-        problem(client.get("/readyz"), 503, "free space")
+        for refused_reply in (reply, client.get("/readyz")):
+            detail = problem(refused_reply, 503, "free space")["detail"]
+            assert detail.startswith("the store of index 'main' cannot grow"), detail
         # Stored documents can still be read.
         assert client.get(MAIN).json()["documents"] == 10
         assert client.post(f"{MAIN}/query", json={"text": batch[0]["text"]}).json()["similar"][0]["id"] == "d0"

@@ -17,13 +17,16 @@ from streaming import examples, small_plans
 from neardup.kernels.bits import mix
 from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.window import (
-    BUCKET_WORDS,
+    BUCKETS,
     CELL_BITS,
     FIRST,
+    LEVEL,
     MIN_SIZE,
     NEXT,
     SHARED_KEYS,
-    count_bucket_hits,
+    TAG_SHIFT,
+    add_buckets,
+    find_by_signatures,
     insert_in_buckets,
     insertion_credit,
     pair_signatures,
@@ -32,13 +35,13 @@ from neardup.kernels.window import (
 from neardup.recipe import load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.window import kind_of
-from neardup.search.window_index import _CLASSES, Epoch, double_table, empty_vocabulary, plan_of, set_growth_limit
+from neardup.search.window_index import Epoch, empty_vocabulary, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
 
 
-def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
+def naive_signatures(order: list[int], unranked: int, credit: int, bits: int, salt: int) -> Counter[int]:
     """Return the signatures of a document, feature by feature and cell by cell."""
 
     def mixed(x: int) -> int:
@@ -47,13 +50,14 @@ def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Cou
         return x ^ x >> 32
 
     cells: dict[int, list[int]] = defaultdict(list)
-    for feature in order:
-        if sum(len(cell) - 1 for cell in cells.values()) >= credit:
+    single: list[int] = []
+    for at, feature in enumerate(order):
+        if len(single) + sum(len(cell) - 1 for cell in cells.values()) >= credit:
             break
         value = mixed(feature) * salt & _ALL
-        cells[value >> (64 - bits)].append(value)
+        (single if at < unranked or bits < 0 else cells[value >> (64 - bits)]).append(value)
     pairs = (pair for cell in cells.values() for pair in combinations(cell, 2))
-    return Counter(mixed((a * 0x9E3779B97F4A7C15 + b) & _ALL) for a, b in pairs)
+    return Counter(map(mixed, [*single, *((a * 0x9E3779B97F4A7C15 + b) & _ALL for a, b in pairs)]))
 
 
 RULES = st.one_of(
@@ -66,13 +70,13 @@ RULES = st.one_of(
 SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
 
 
-def query_signatures(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
-    """Return the keys by which a document looks up those of a row, as ``meet_sets`` does."""
+def query_signatures(order: Words, unranked: int, found: Rule, plan: Any, row: int, salt: int) -> Words:
+    """Return the keys by which a document looks up those of a row, as ``find_candidates`` does."""
     size, equal = len(order), int(plan[row, SHARED_KEYS])
     low = max(int(plan[row, MIN_SIZE]), smallest_partner(found, size))
     entering = plan_row(plan, size) == row
     credit = insertion_credit(found, size, equal) if entering else size - required_overlap(found, size, low) + equal
-    keys: Words = pair_signatures(order, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
+    keys: Words = pair_signatures(order, unranked, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
     return keys
 
 
@@ -81,12 +85,8 @@ def query_signatures(order: Words, found: Rule, plan: Any, row: int, salt: int) 
 def test_matching_documents_share_enough_signatures(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, first)
-        plan = plan_of(found, _CLASSES)
-    begins = [int(least) for least in plan[:, MIN_SIZE] if least <= 300]
-    if not begins:
-        return
-    begin = data.draw(st.sampled_from(begins))
-    size = data.draw(st.integers(begin, begin + 200))
+        plan = plan_of(found)
+    size = data.draw(st.integers(1, 500))
     row = plan_row(plan, size)
     partners = [m for m in range(1, 2 * size) if required_overlap(found, size, m) <= min(size, m)]
     other = data.draw(st.sampled_from(partners))
@@ -105,9 +105,14 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     inserted, query = np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64)
     equal = int(plan[row, SHARED_KEYS])
     credit = insertion_credit(found, size, equal)
-    keys = pair_signatures(inserted, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
-    assert Counter(keys.tolist()) == naive_signatures(inserted.tolist(), credit, int(plan[row, CELL_BITS]), salt)
-    shared_keys = Counter(keys.tolist()) & Counter(query_signatures(query, found, plan, row, salt).tolist())
+    # Whether a feature is ranked is the same for all documents.
+    bound = data.draw(st.sampled_from([0, 1 << 29, span, span + (1 << 29), 1 << 62]))
+    unranked, other_unranked = int((inserted < bound).sum()), int((query < bound).sum())
+    keys = pair_signatures(inserted, unranked, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
+    naive = naive_signatures(inserted.tolist(), unranked, credit, int(plan[row, CELL_BITS]), salt)
+    assert Counter(keys.tolist()) == naive
+    found_keys = query_signatures(query, other_unranked, found, plan, row, salt)
+    shared_keys = Counter(keys.tolist()) & Counter(found_keys.tolist())
     assert shared_keys.total() >= equal >= 1
 
 
@@ -118,8 +123,7 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
     epoch.begin_segment(0)
     # Documents are entered here without their features.
-    lists = double_table(epoch._lists, 2)
-    set_growth_limit(lists, 0)
+    lists, buffers, epoch._lists.counters[[BUCKETS, LEVEL, TAG_SHIFT]] = epoch._lists, epoch._buffers, [2, 1, 1]
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
     key_counts: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
@@ -127,15 +131,20 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
         insert_in_buckets(np.array(keys, np.uint64), document, lists)
         key_counts[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
-        action = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if action == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
-            lists = double_table(lists, 2)
+        action = data.draw(st.sampled_from(["", "", "grow", "drop"]))
+        if action == "grow":
+            add_buckets(data.draw(st.integers(0, 500)), lists)
         elif action == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
             key_counts = {d: c for d, c in key_counts.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
-        count_bucket_hits(np.array(sorted(query), np.uint64), lists)
-        for d, left in key_counts.items():
-            assert lists.hits[d] >= min(sum(left[key] for key in query), 127)
+        least = data.draw(st.integers(1, 5))
+        count = find_by_signatures(np.array(sorted(query), np.uint64), least, lists, buffers, 0)
+        candidates = buffers.candidates[:count].tolist()
+        assert len(set(candidates)) == count
+        # Documents found are marked, so that another row of the plan does not find them again.
+        assert np.flatnonzero(lists.hits).tolist() == sorted(candidates)
         lists.hits[:] = 0
+        for d, left in key_counts.items():
+            assert d in candidates or sum(left[key] for key in query) < least

@@ -14,6 +14,8 @@ from neardup.cli.command import MORE, option, output_option, refuse_ignored, swi
 from neardup.cli.options import (
     Against,
     CorpusClassifierOptions,
+    DropBy,
+    DropShare,
     EngineOptions,
     Force,
     Inputs,
@@ -168,22 +170,8 @@ def dedup(
             MORE,
         ),
     ] = None,
-    drop_by: Annotated[
-        str | None,
-        option(
-            "COLUMN",
-            "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
-            MORE,
-        ),
-    ] = None,
-    drop_share: Annotated[
-        str,
-        option(
-            "SHARE",
-            "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
-            MORE,
-        ),
-    ] = "1",
+    drop_by: DropBy = None,
+    drop_share: DropShare = "1",
     keep: Keep = None,
     time_column: Annotated[
         str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)

@@ -19,7 +19,7 @@ from neardup.errors import InputError, RecipeError, StoreError
 from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
-    from neardup.stream.store import StoredDocument
+    from neardup.stream.document import Arrival
 
 #: Seconds to wait for a watcher's answer: it finishes its current batch first.
 _RELEASE_TIMEOUT = 60.0
@@ -113,7 +113,7 @@ def _first_second(today: bool, since: str | None) -> float:
     return microseconds / 1e6
 
 
-def _as_dict(row: StoredDocument) -> dict[str, Any]:
+def _as_dict(row: Arrival) -> dict[str, Any]:
     verdict = row.verdict
     values = {"id": row.id, "kind": verdict.kind, "of": verdict.of, "similarity": verdict.similarity}
     values |= {"time": _format_time(verdict.time), "file": _file_name(row.origin)}
@@ -122,7 +122,7 @@ def _as_dict(row: StoredDocument) -> dict[str, Any]:
     return values
 
 
-def _format_row(row: StoredDocument) -> str:
+def _format_row(row: Arrival) -> str:
     verdict = row.verdict
     evidence = f"  ({verdict.evidence})" if verdict.score is not None else ""
     pair = f"{row.id} repeats {verdict.of}"

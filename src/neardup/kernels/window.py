@@ -127,11 +127,11 @@ def count_features(features, keys, counts):
 
 
 #: Indices of ``counters``: write position, end of memory, first address of the newest segment, oldest valid address,
-#: first and next document, largest size, limits of copied and merged entries.
-CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPY_LIMIT, MERGE_LIMIT = range(9)
-#: Further indices: the bytes that a document needs, the number of keys in buckets, its limit before the table is
-#: doubled, and the first bit of a key's tag.
-REQUESTED, SIGNATURES, MAX_SIGNATURES, TAG_SHIFT = range(9, 13)
+#: first and next document, limits of copied and merged entries, and the bytes that a document needs.
+CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, COPY_LIMIT, MERGE_LIMIT, REQUESTED = range(9)
+#: Further indices: keys in buckets, those of dropped segments among them, buckets, how many have memory, the power of
+#: two that they have reached, and the first bit of a key's tag.
+KEYS, DROPPED_KEYS, BUCKETS, BUCKET_LIMIT, LEVEL, TAG_SHIFT = range(9, 15)
 #: Columns of a record: time, expiry, address, size, layout (``_layout_of``), serial number, and the two words of the
 #: text's digest.
 TIME, EXPIRY, ADDRESS, SIZE, LAYOUT, SERIAL, DIGEST, DIGEST_END = range(8)
@@ -139,21 +139,13 @@ _LAYOUT_SHIFT = 32
 #: The most entries of a block, and the bytes of its header: link, number of entries, capacity.
 BLOCK_ENTRIES = 128
 HEADER_BYTES = 12
-#: An entry has 26 bits for the document number, which limits the index, and 6 bits for the remaining features.
+#: The bits of a document number, which limit the index.
 DOCUMENT_BITS = 26
 DOCUMENT_MASK = uint32((1 << DOCUMENT_BITS) - 1)
-_REMAINING_STEPS = 64
-#: A set must be hit once more per this many features, up to _MAX_REQUIRED_HITS.
-_FEATURES_PER_HIT = 32
-_MAX_REQUIRED_HITS = 32
+HALF_RANGE = uint32(1 << (DOCUMENT_BITS - 1))
 #: Hits are counted up to here.
 MAX_HITS = uint8(127)
-_EIGHT_ONES = uint64(0x0101010101010101)
-_EIGHT_SIGN_BITS = uint64(0x8080808080808080)
 _FIRST_CAPACITY = 8
-HALF_RANGE = uint32(1 << (DOCUMENT_BITS - 1))
-#: Features whose lists are prefetched before any of them is read.
-_FEATURES_PER_BATCH = 32
 
 
 class WindowIndex(NamedTuple):
@@ -161,9 +153,9 @@ class WindowIndex(NamedTuple):
 
     bases: uint64[c], the machine address of each chunk (``bits.pointer_to``); heads: uint64[a power of two], the newest
     block of each list; records: int64[a power of two, 8], a ring by document number; hits: uint8, as long as records,
-    the list hits of each document for the current query, zeros between queries; counters: int64[13]; classes: int64[k],
-    the smallest size of each size class. plan: int64[r, 4], r = 0 unless large sets are indexed by signatures, see
-    ``pair_signatures``; salt: uint64, odd; buckets: uint32[16 times a power of two], see ``insert_in_buckets``.
+    the hits of each document for the current query, zeros between queries; counters: int64[15]; plan: int64[r, 4], how
+    sets of some sizes are indexed, r = 0 if they are indexed by keys that they come with; salt: uint64, odd; buckets:
+    uint64[c], the machine address of each chunk of the table of keys, see ``insert_in_buckets``.
     """
 
     bases: np.ndarray
@@ -171,10 +163,17 @@ class WindowIndex(NamedTuple):
     records: np.ndarray
     hits: np.ndarray
     counters: np.ndarray
-    classes: np.ndarray
     plan: np.ndarray
     salt: np.uint64
     buckets: np.ndarray
+
+
+class WindowBuffers(NamedTuple):
+    """Buffers: touched, candidates: int64[r + 1], for rows of r records; flags: uint8[ranks], zeros."""
+
+    touched: np.ndarray
+    candidates: np.ndarray
+    flags: np.ndarray
 
 
 @inlined
@@ -188,155 +187,51 @@ def _layout_of(record):
 
 
 @inlined
-def size_class_of(classes, size):
-    """Return the size class of a size."""
-    low = int64(0)
-    high = int64(classes.shape[0])
-    while high - low > 1:
-        middle = (low + high) // 2
-        if classes[middle] <= size:
-            low = middle
-        else:
-            high = middle
-    return low
+def list_slot(key, heads):
+    """Return the slot of a list head."""
+    return int64(mix(key) & uint64(heads.shape[0] - 1))
 
 
 @inlined
-def list_slot(key, size_class, heads):
-    """Return the slot of a list head: one feature in neighbouring size classes shares a cache line."""
-    return int64((mix(key) + uint64(size_class)) & uint64(heads.shape[0] - 1))
+def _count_hit(row, min_hits, index, buffers, touched, found):
+    """Add a hit to a row: with its first hit it is touched, with hit ``min_hits`` a candidate; return how many are."""
+    at = uint64(index.hits.ctypes.data) + row
+    hits = load_u8(at) + uint8(1)
+    store_u8(at, min(hits, MAX_HITS))
+    buffers.touched[touched] = row
+    buffers.candidates[found] = row
+    return touched + int64(hits == 1), found + int64(hits == min_hits)
 
 
 @inlined
-def required_hits(classes, size_class):
-    """Return how often a document of a size class must be hit to become a candidate."""
-    return min(1 + classes[size_class] // _FEATURES_PER_HIT, _MAX_REQUIRED_HITS)
-
-
-@inlined
-def _remaining_code(classes, size_class, remaining):
-    """Return the number of remaining features in 64ths of the class's largest size, rounded up, minus 1."""
-    largest = classes[size_class + 1] - 1
-    return (_REMAINING_STEPS * remaining + largest - 1) // largest - 1
-
-
-@inner_kernel
-def indexed_prefix_length(rule, size, classes):
-    """Return how many features of a document, the rarest ones, are indexed."""
-    required = required_overlap(rule, smallest_partner(rule, size), size)
-    return min(size - required + required_hits(classes, size_class_of(classes, size)), size)
-
-
-@inner_kernel
-def max_bytes(rule, size, keys, classes):
-    """Return an upper bound of the bytes that a document takes."""
-    prefix = keys if keys > 0 else indexed_prefix_length(rule, size, classes)
-    return 8 * (size + 2 + keys) + prefix * (HEADER_BYTES + 4 * BLOCK_ENTRIES)
-
-
-@inlined
-def count_list_hits(head, min_remaining, index):
-    """Add a hit to each document of a list whose remaining features suffice."""
+def _count_list_hits(head, min_hits, index, buffers, touched, found):
+    """Add a hit to each document of a list; see ``_count_hit``."""
     oldest = uint64(index.counters[OLDEST])
     mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
-    low = uint32(min_remaining) << uint32(DOCUMENT_BITS)
-    hits = uint64(index.hits.ctypes.data)
     address = head
     while address >= oldest:
         pointer = pointer_to(index.bases, address)
-        previous = load_u64(pointer)
-        if previous >= oldest:
-            prefetch(pointer_to(index.bases, previous))
+        address = load_u64(pointer)
+        if address >= oldest:
+            prefetch(pointer_to(index.bases, address))
         used = uint64(load_u16(pointer + uint64(8)))
         pointer += uint64(HEADER_BYTES)
         for k in range(used):
-            entry = load_u32(pointer + uint64(4) * k)
-            row = hits + uint64(entry & mask)
-            if entry >= low:
-                new_hits = load_u8(row) + uint8(1)
-                store_u8(row, min(new_hits, MAX_HITS))
-        address = previous
+            row = uint64(load_u32(pointer + uint64(4) * k) & mask)
+            touched, found = _count_hit(row, min_hits, index, buffers, touched, found)
+    return touched, found
 
 
 @inner_kernel
-def take_frequent_rows(min_hits, index, rows):
-    """Write the rows with at least ``min_hits`` hits, and reset all hits; return how many."""
-    # Eight counts, each below 128, are compared at once: adding 128 - min_hits carries into the top bit.
-    carry = uint64(128 - min_hits) * _EIGHT_ONES
-    count = int64(0)
-    at = uint64(index.hits.ctypes.data)
-    for word in range(0, index.hits.shape[0], 8):
-        counts = load_u64(at + uint64(word))
-        if (counts + carry) & _EIGHT_SIGN_BITS:
-            for row in range(word, word + 8):
-                if index.hits[row] >= min_hits:
-                    rows[count] = row
-                    count += 1
-    index.hits[:] = 0
-    return count
-
-
-@inner_kernel
-def count_prefix_hits(order, size, rule, index, bounds, slots):
-    """Count hits of documents that are indexed by single features.
-
-    order: uint64[size], features in the window's order; bounds: int64[classes, 2] and slots: int64[32 * classes],
-    buffers. Returns the least number of hits of a matching document, 0 if there can be none.
-    """
-    plan_begins = index.plan[0, 0] if index.plan.shape[0] > 0 else index.classes[index.classes.shape[0] - 1]
-    smallest = smallest_partner(rule, size)
-    first = size_class_of(index.classes, smallest)
-    last = first
-    largest = index.counters[LARGEST]
-    prefix = int64(0)
-    min_hits = int64(0)
-    for c in range(first, index.classes.shape[0] - 1):
-        low = max(index.classes[c], smallest)
-        required = required_overlap(rule, size, low)
-        if low > largest or required > size or index.classes[c] >= plan_begins:
-            break
-        if c == first:
-            # Equal for all classes, because a list slot may be shared with another class by chance.
-            min_hits = min(required_hits(index.classes, c), required)
-        bounds[c, 0] = required - min_hits + 1
-        bounds[c, 1] = _remaining_code(index.classes, c, bounds[c, 0])
-        prefix = max(prefix, size - bounds[c, 0] + 1)
-        last = c + 1
-    heads = uint64(index.heads.ctypes.data)
-    oldest = uint64(index.counters[OLDEST])
-    width = last - first
-    for begin in range(0, prefix, _FEATURES_PER_BATCH):
-        end = min(begin + _FEATURES_PER_BATCH, prefix)
-        for i in range(begin, end):
-            for c in range(first, last):
-                at = (i - begin) * width + c - first
-                slots[at] = -1
-                if size - i >= bounds[c, 0]:
-                    slots[at] = list_slot(order[i], c, index.heads)
-                    prefetch(heads + uint64(8 * slots[at]))
-        for at in range((end - begin) * width):
-            if slots[at] >= 0:
-                head = index.heads[slots[at]]
-                if head >= oldest:
-                    pointer = pointer_to(index.bases, head)
-                    prefetch(pointer)
-                    prefetch(pointer + uint64(64))
-                else:
-                    slots[at] = -1
-        for i in range(begin, end):
-            for c in range(first, last):
-                slot = slots[(i - begin) * width + c - first]
-                if slot >= 0:
-                    count_list_hits(index.heads[slot], bounds[c, 1], index)
-    return min_hits
-
-
-@inner_kernel
-def find_by_keys(keys, index, rows):
-    """Write the rows of all documents that share a key, such as a band or block; return how many."""
+def find_by_keys(keys, index, buffers):
+    """Write the rows of all documents that share a key, such as a band or block, to candidates; return how many."""
+    touched, found = int64(0), int64(0)
     for i in range(keys.shape[0]):
-        count_list_hits(index.heads[list_slot(keys[i], 0, index.heads)], int64(0), index)
-    return take_frequent_rows(int64(1), index, rows)
+        head = index.heads[list_slot(keys[i], index.heads)]
+        touched, found = _count_list_hits(head, 1, index, buffers, touched, found)
+    for k in range(touched):
+        index.hits[buffers.touched[k]] = 0
+    return found
 
 
 @inner_kernel
@@ -398,34 +293,26 @@ def append_entries(slots, entries, index):
 
 
 @inner_kernel
-def insert_by_prefix(order, size, rule, document, index):
-    """Insert a document into the lists of its prefix, one feature of which any partner shares."""
-    classes, heads = index.classes, index.heads
-    prefix = indexed_prefix_length(rule, size, classes)
-    size_class = size_class_of(classes, size)
-    slots, entries = np.empty(prefix, np.int64), np.empty(prefix, np.uint32)
-    for i in range(prefix):
-        slots[i] = list_slot(order[i], size_class, heads)
-        part = uint32(_remaining_code(classes, size_class, size - i))
-        entries[i] = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT_MASK)
-    append_entries(slots, entries, index)
-    index.counters[LARGEST] = max(index.counters[LARGEST], size)
-
-
-@inner_kernel
 def insert_by_keys(keys, document, index):
     """Insert a document into the lists of its keys."""
     slots, entries = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.uint32)
     for i in range(keys.shape[0]):
-        slots[i] = list_slot(keys[i], 0, index.heads)
+        slots[i] = list_slot(keys[i], index.heads)
         entries[i] = uint32(document) & DOCUMENT_MASK
     append_entries(slots, entries, index)
 
 
 #: Words per bucket.
 BUCKET_WORDS = 16
+#: Entries per bucket, on average, above which buckets are added; a bucket has room for 15, and those that are still to
+#: give to a new bucket have twice as many as the others. Raising it saves memory and fills more buckets.
+ENTRIES_PER_BUCKET = 8
 #: Tag bits of an entry, each of which allows one doubling of the table.
 TAG_BITS = 5
+#: A chunk of the table has 2**17 buckets, 8 MB.
+BUCKETS_PER_CHUNK = 1 << 17
+_CHUNK_BITS = 17
+_IN_CHUNK = uint64(BUCKETS_PER_CHUNK - 1)
 _TAG_MASK = uint64((1 << TAG_BITS) - 1)
 _ENTRY_FLAG = uint32(1 << 31)
 _ALL_BITS = uint32(0xFFFFFFFF)
@@ -456,15 +343,35 @@ def _words_below(typing, address, less, kept, bound):
 
 
 @inlined
-def _bucket_entry(key, document, index):
-    tag = uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
+def _tag_of(key, index):
+    return uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
+
+
+@inlined
+def _bucket_entry(tag, document):
     return _ENTRY_FLAG | (tag << uint32(DOCUMENT_BITS)) | document
 
 
 @inlined
+def _prefetch_bucket(keys, i, index):
+    """Prefetch the bucket of a key some places ahead; at the first key, those of all up to it."""
+    for k in range(i + _PREFETCH_BUCKETS if i > 0 else 0, min(i + _PREFETCH_BUCKETS + 1, keys.shape[0])):
+        prefetch(_bucket_address(keys[k], index))
+
+
+@inlined
+def _address_of_bucket(bucket, index):
+    return index.buckets[bucket >> uint64(_CHUNK_BITS)] + (bucket & _IN_CHUNK) * uint64(4 * BUCKET_WORDS)
+
+
+@inlined
 def _bucket_address(key, index):
-    buckets = uint64(index.buckets.shape[0] // BUCKET_WORDS - 1)
-    return uint64(index.buckets.ctypes.data) + (key & buckets) * uint64(4 * BUCKET_WORDS)
+    # Linear hashing: buckets from 2**level on are halves of the first ones.
+    bit = uint64(1) << uint64(index.counters[LEVEL])
+    bucket = key & (bit + bit - uint64(1))
+    if bucket >= uint64(index.counters[BUCKETS]):
+        bucket -= bit
+    return _address_of_bucket(bucket, index)
 
 
 @inlined
@@ -474,28 +381,27 @@ def _is_current(document, index):
 
 
 @kernel
-def count_bucket_hits(keys, index):
-    """Add a hit to each document for each of the keys (uint64) that it has."""
+def find_by_signatures(keys, min_hits, index, buffers, found):
+    """Add the rows of all documents with ``min_hits`` of the keys (uint64) to the candidates; return how many are."""
     mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
-    hits = uint64(index.hits.ctypes.data)
     heads = uint64(index.heads.ctypes.data)
     count = keys.shape[0]
     slots = np.empty(count, np.int64)
     n_lists = int64(0)
+    touched = int64(0)
     for i in range(count):
-        if i + _PREFETCH_BUCKETS < count:
-            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        _prefetch_bucket(keys, i, index)
         bucket = _bucket_address(keys[i], index)
-        first_entry = _bucket_entry(keys[i], uint32(0), index)
-        lanes = _words_below(bucket, first_entry, _ALL_BITS, uint32(1 << DOCUMENT_BITS)) & _ENTRY_LANES
+        tag = _tag_of(keys[i], index)
+        lanes = (
+            _words_below(bucket, _bucket_entry(tag, uint32(0)), _ALL_BITS, uint32(1 << DOCUMENT_BITS)) & _ENTRY_LANES
+        )
         while lanes:
-            entry = load_u32(bucket + uint64(4) * trailing_zeros(lanes))
-            row = hits + uint64(entry & mask)
-            store_u8(row, min(load_u8(row) + uint8(1), MAX_HITS))
+            row = uint64(load_u32(bucket + uint64(4) * trailing_zeros(lanes)) & mask)
+            touched, found = _count_hit(row, min_hits, index, buffers, touched, found)
             lanes &= lanes - uint64(1)
-        bucket_head = load_u32(bucket)
-        if bucket_head != 0 and _is_current(bucket_head, index):
-            slots[n_lists] = list_slot(keys[i], 0, index.heads)
+        if (load_u32(bucket) >> tag) & uint32(1):
+            slots[n_lists] = list_slot(keys[i], index.heads)
             prefetch(heads + uint64(8 * slots[n_lists]))
             n_lists += 1
     for i in range(n_lists + _PREFETCH_BUCKETS):
@@ -506,15 +412,22 @@ def count_bucket_hits(keys, index):
                 prefetch(pointer)
                 prefetch(pointer + uint64(64))
         if i >= _PREFETCH_BUCKETS:
-            count_list_hits(index.heads[slots[i - _PREFETCH_BUCKETS]], int64(0), index)
+            head = index.heads[slots[i - _PREFETCH_BUCKETS]]
+            touched, found = _count_list_hits(head, min_hits, index, buffers, touched, found)
+    for k in range(touched):
+        index.hits[buffers.touched[k]] = 0
+    for k in range(found):
+        # It must not become a candidate once more.
+        index.hits[buffers.candidates[k]] = MAX_HITS
+    return found
 
 
 @kernel
 def insert_in_buckets(keys, document, index):
     """Insert a document under its keys.
 
-    A bucket has 16 words: the last document that overflowed, or 0, then 15 entries of a tag of the key and a document.
-    An entry of an expired document is overwritten; an entry without space goes to the list of its key.
+    A bucket has 16 words: a bit for each tag that overflowed, then 15 entries of a tag of the key and a document. An
+    entry of an expired document is overwritten; an entry without space goes to the list of its key.
     """
     document_bits = uint32(document) & DOCUMENT_MASK
     first = uint32(index.counters[FIRST])
@@ -522,37 +435,53 @@ def insert_in_buckets(keys, document, index):
     full = np.empty(count, np.uint64)
     n_full = int64(0)
     for i in range(count):
-        if i + _PREFETCH_BUCKETS < count:
-            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        _prefetch_bucket(keys, i, index)
         bucket = _bucket_address(keys[i], index)
         expired = ~_words_below(bucket, first, DOCUMENT_MASK, HALF_RANGE)
         free = (expired | _words_below(bucket, uint32(0), _ALL_BITS, uint32(1))) & _ENTRY_LANES
+        tag = _tag_of(keys[i], index)
         if free:
-            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(keys[i], document_bits, index))
+            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(tag, document_bits))
         else:
-            store_u32(bucket, _ENTRY_FLAG | document_bits)
+            store_u32(bucket, load_u32(bucket) | (uint32(1) << tag))
             full[n_full] = keys[i]
             n_full += 1
+    index.counters[KEYS] += count
     if n_full:
         insert_by_keys(full[:n_full], document, index)
 
 
 @kernel
-def double_buckets(bit, index, new_buckets):
-    """Copy all entries to a table (zeros) twice as long: to its second half if bit ``bit`` of their tag is set."""
-    half = index.buckets.shape[0]
-    for begin in range(0, half, BUCKET_WORDS):
-        new_buckets[begin] = new_buckets[half + begin] = index.buckets[begin]
-        low, high = begin, half + begin
-        for at in range(begin + 1, begin + BUCKET_WORDS):
-            entry = index.buckets[at]
+def add_buckets(keys, index):
+    """Add buckets until a number of further keys fits well; return whether there is memory for them.
+
+    Each bucket in turn gives the entries whose next bit of their tag is set to a new bucket. So no document waits for a
+    table to be copied, and there are never two tables.
+    """
+    counters = index.counters
+    while counters[KEYS] - counters[DROPPED_KEYS] + keys > ENTRIES_PER_BUCKET * counters[BUCKETS]:
+        bit = counters[LEVEL] - counters[TAG_SHIFT]
+        if bit == TAG_BITS:
+            break
+        if counters[BUCKETS] == counters[BUCKET_LIMIT]:
+            return False
+        low = _address_of_bucket(uint64(counters[BUCKETS] - (int64(1) << counters[LEVEL])), index)
+        high = _address_of_bucket(uint64(counters[BUCKETS]), index)
+        store_u32(high, load_u32(low))
+        n_low, n_high = uint64(0), uint64(0)
+        for at in range(uint64(1), uint64(BUCKET_WORDS)):
+            entry = load_u32(low + uint64(4) * at)
+            store_u32(low + uint64(4) * at, uint32(0))
             if entry != 0 and _is_current(entry, index):
                 if (entry >> uint32(DOCUMENT_BITS + bit)) & uint32(1):
-                    high += 1
-                    new_buckets[high] = entry
+                    n_high += uint64(1)
+                    store_u32(high + uint64(4) * n_high, entry)
                 else:
-                    low += 1
-                    new_buckets[low] = entry
+                    n_low += uint64(1)
+                    store_u32(low + uint64(4) * n_low, entry)
+        counters[BUCKETS] += 1
+        counters[LEVEL] += counters[BUCKETS] == int64(2) << counters[LEVEL]
+    return True
 
 
 #: Columns of a plan: the least size of a row's documents, the bits of a cell, the keys that matches share, and the
@@ -577,48 +506,51 @@ def insertion_credit(rule, size, shared_keys):
 
 
 @kernel
-def pair_signatures(order, credit, bits, salt):
-    """Return the keys of a document: signatures of two features in the same one of 2**bits cells.
+def pair_signatures(order, unranked, credit, bits, salt):
+    """Return the keys of a document: its rarest features, and signatures of two others in the same cell of 2**bits.
 
-    order: uint64, its features, in an order that all documents share. credit: features are taken until they earn it, or
-    all are taken; raising it makes more, and more frequent, keys. bits: raising it makes fewer keys, from more frequent
-    features. salt: uint64, odd. For at most 2 in B salts, two given features share a cell (multiply-shift:
-    Dietzfelbinger et al. 1997). So n features make at most n * n / B keys on average, whoever chose them, as long as
-    the salt is secret.
+    order: uint64, its features, in an order that all documents share; unranked: how many are keys by themselves, all of
+    them if bits < 0. credit: features are taken until they earn it, or all are taken; raising it makes more, and more
+    frequent, keys. bits: raising it makes fewer keys, from more frequent features. salt: uint64, odd. For at most 2 in
+    B salts, two given features share a cell (multiply-shift: Dietzfelbinger et al. 1997). So n features make at most
+    n * n / B keys on average, whoever chose them, as long as the salt is secret.
     """
-    hashed = np.empty(order.shape[0], np.uint64)
-    counts = np.zeros(1 << bits, np.int64)
+    size = order.shape[0]
+    singles = size if bits < 0 else unranked
+    hashed = np.empty(size, np.uint64)
+    # The last feature of each cell, the one before it, and how many there are before it.
+    last = np.full(1 << max(bits, 0), -1)
+    previous = np.empty(size, np.int64)
+    before = np.empty(size, np.int64)
     shift = uint64(63 - bits)
-    n_features = int64(0)
+    taken = int64(0)
     credit_so_far = int64(0)
     n_signatures = int64(0)
-    while n_features < order.shape[0] and credit_so_far < credit:
-        hashed[n_features] = mix(order[n_features]) * salt
-        cell = int64((hashed[n_features] >> shift) >> uint64(1))
-        credit_so_far += counts[cell] > 0
-        n_signatures += counts[cell]
-        counts[cell] += 1
-        n_features += 1
-    cell_begins = np.empty(1 << bits, np.int64)
-    begin = int64(0)
-    for cell in range(1 << bits):
-        cell_begins[cell] = begin
-        begin += counts[cell]
-        counts[cell] = 0
-    members = np.empty(n_features, np.uint64)
+    while taken < size and credit_so_far < credit:
+        hashed[taken] = mix(order[taken]) * salt
+        if taken < singles:
+            credit_so_far += 1
+            n_signatures += 1
+        else:
+            cell = int64((hashed[taken] >> shift) >> uint64(1))
+            previous[taken] = last[cell]
+            before[taken] = 0 if last[cell] < 0 else before[last[cell]] + 1
+            credit_so_far += last[cell] >= 0
+            n_signatures += before[taken]
+            last[cell] = taken
+        taken += 1
     signatures = np.empty(n_signatures, np.uint64)
-    at = int64(0)
-    for i in range(n_features):
-        value = hashed[i]
-        cell = int64((value >> shift) >> uint64(1))
-        begin = cell_begins[cell]
-        end = begin + counts[cell]
-        # The earlier feature comes first, so that a signature has the same key in each document.
-        for k in range(begin, end):
-            signatures[at] = mix(members[k] * _SIGNATURE_FACTOR + value)
+    singles = min(singles, taken)
+    for i in range(singles):
+        signatures[i] = mix(hashed[i])
+    at = singles
+    for i in range(singles, taken):
+        k = previous[i]
+        while k >= 0:
+            # The earlier feature comes first, so that a signature has the same key in each document.
+            signatures[at] = mix(hashed[k] * _SIGNATURE_FACTOR + hashed[i])
             at += 1
-        members[end] = value
-        counts[cell] += 1
+            k = previous[k]
     return signatures
 
 
@@ -701,9 +633,9 @@ def overlaps_with_records(documents, index, flags, out):
 
 @inner_kernel
 def insertion_signatures(i, documents, rule, is_inserted, index):
-    """Return the signatures (uint64) of document i; none if it is indexed otherwise.
+    """Return the signatures (uint64) of document i.
 
-    Empty, too, if the document is not inserted and no document of its size range has been inserted by signatures.
+    Empty if the document comes with keys, or is not inserted and no document of its size range has been.
     """
     begin, end = documents.heads[i], documents.heads[i + 1]
     row = plan_row(index.plan, end - begin)
@@ -711,48 +643,35 @@ def insertion_signatures(i, documents, rule, is_inserted, index):
         return np.empty(0, np.uint64)
     plan = index.plan[row]
     credit = insertion_credit(rule, end - begin, plan[SHARED_KEYS])
-    return pair_signatures(documents.order[begin:end], credit, plan[CELL_BITS], index.salt + uint64(2 * row))
+    salt = index.salt + uint64(2 * row)
+    return pair_signatures(documents.order[begin:end], documents.unranked[i], credit, plan[CELL_BITS], salt)
 
 
 @kernel
-def find_candidates(order, size, rule, signatures, index, buffers):
+def find_candidates(order, unranked, rule, signatures, index, buffers):
     """Write the rows of all documents that may match a set to buffers.candidates; return how many.
 
-    order: uint64[size], features in the window's order; signatures: from ``insertion_signatures``.
+    order: uint64, features in the window's order; signatures: from ``insertion_signatures``.
     """
-    plan = index.plan
-    min_hits = count_prefix_hits(order, size, rule, index, buffers.bounds, buffers.slots)
-    smallest = smallest_partner(rule, size)
-    searches = min_hits > 0
-    for row in range(plan.shape[0]):
+    plan, size = index.plan, order.shape[0]
+    own_row, smallest = plan_row(plan, size), smallest_partner(rule, size)
+    found = int64(0)
+    for row in range(plan_row(plan, smallest), plan.shape[0]):
         low = max(plan[row, MIN_SIZE], smallest)
-        if low > index.counters[LARGEST] or required_overlap(rule, size, low) > size:
+        required = required_overlap(rule, size, low)
+        if required > size:
             break
-        if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, MIN_SIZE] <= smallest):
+        if plan[row, ENTERED] == 0:
             continue
         shared_keys = plan[row, SHARED_KEYS]
-        if row == plan_row(plan, size):
-            count_bucket_hits(signatures, index)
-        else:
-            credit = size - required_overlap(rule, size, low) + shared_keys
+        keys = signatures
+        if row != own_row:
             salt = index.salt + uint64(2 * row)
-            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], salt), index)
-        min_hits = min(min_hits, shared_keys) if searches else shared_keys
-        searches = True
-    return take_frequent_rows(min_hits, index, buffers.candidates) if searches else int64(0)
-
-
-@inner_kernel
-def insert_set(order, size, rule, signatures, document, index):
-    """Insert a document into the lists of its prefix, or under its signatures, one of which any partner shares."""
-    row = plan_row(index.plan, size)
-    if row < 0:
-        insert_by_prefix(order, size, rule, document, index)
-        return
-    insert_in_buckets(signatures, document, index)
-    index.plan[row, ENTERED] += 1
-    index.counters[SIGNATURES] += signatures.shape[0]
-    index.counters[LARGEST] = max(index.counters[LARGEST], size)
+            keys = pair_signatures(order, unranked, size - required + shared_keys, plan[row, CELL_BITS], salt)
+        found = find_by_signatures(keys, shared_keys, index, buffers, found)
+    for k in range(found):
+        index.hits[buffers.candidates[k]] = 0
+    return found
 
 
 #: How a call ended: done, or it needs more memory, more records or more buckets.
@@ -780,15 +699,6 @@ class WindowDocuments(NamedTuple):
     least_expiries: np.ndarray
     serials: np.ndarray
     digests: np.ndarray
-
-
-class WindowBuffers(NamedTuple):
-    """Buffers: candidates int64[r]; bounds int64[k, 2]; slots int64[32 k]; flags uint8[ranks], zeros."""
-
-    candidates: np.ndarray
-    bounds: np.ndarray
-    slots: np.ndarray
-    flags: np.ndarray
 
 
 @inlined
@@ -868,9 +778,9 @@ def _find_matches(i, documents, signatures, rule, window, index, buffers, kind, 
     """Write the matches of document i as ``_compare_candidates`` does; return how many, and how many were compared."""
     begin, end = documents.heads[i], documents.heads[i + 1]
     if kind == BY_PREFIX:
-        count = find_candidates(documents.order[begin:end], end - begin, rule, signatures, index, buffers)
+        count = find_candidates(documents.order[begin:end], documents.unranked[i], rule, signatures, index, buffers)
     else:
-        count = find_by_keys(documents.keys[i], index, buffers.candidates)
+        count = find_by_keys(documents.keys[i], index, buffers)
     if count == 0:
         return int64(0), count
     _set_flags(documents, i, buffers.flags, 1)
@@ -880,7 +790,7 @@ def _find_matches(i, documents, signatures, rule, window, index, buffers, kind, 
 
 
 @inner_kernel
-def _insert(i, documents, signatures, rule, index, buffers, kind):
+def _insert(i, documents, signatures, index, buffers, kind):
     """Write document i at the cursor, and insert it into the lists."""
     counters = index.counters
     begin, end = documents.heads[i], documents.heads[i + 1]
@@ -921,7 +831,8 @@ def _insert(i, documents, signatures, rule, index, buffers, kind):
     record[DIGEST] = documents.digests[i, 0]
     record[DIGEST_END] = documents.digests[i, 1]
     if kind == BY_PREFIX:
-        insert_set(documents.order[begin:end], size, rule, signatures, document, index)
+        insert_in_buckets(signatures, document, index)
+        index.plan[plan_row(index.plan, size), ENTERED] += 1
     else:
         insert_by_keys(documents.keys[i], document, index)
 
@@ -946,10 +857,10 @@ def match_and_insert(begin, documents, rule, window, index, buffers, kind, searc
             if counters[NEXT] - counters[FIRST] >= index.records.shape[0]:
                 return i, NEEDS_RECORDS
             keys = max(documents.keys.shape[1], signatures.shape[0])
-            counters[REQUESTED] = max_bytes(rule, size, keys, index.classes)
+            counters[REQUESTED] = 8 * (size + 2 + keys) + keys * (HEADER_BYTES + 4 * BLOCK_ENTRIES)
             if counters[END] - counters[CURSOR] < counters[REQUESTED]:
                 return i, NEEDS_MEMORY
-            if signatures.shape[0] > 0 and counters[SIGNATURES] + signatures.shape[0] > counters[MAX_SIGNATURES]:
+            if not add_buckets(signatures.shape[0], index):
                 return i, NEEDS_BUCKETS
         if searches and _find_matches(i, documents, signatures, rule, window, index, buffers, kind, False, out, 0)[0]:
             record = index.records[out[0, 0]]
@@ -961,7 +872,7 @@ def match_and_insert(begin, documents, rule, window, index, buffers, kind, searc
                 best[i, 4] = record[DIGEST]
                 best[i, 5] = record[DIGEST_END]
         if entry_modes[i] == 2 or (entry_modes[i] == 1 and best[i, 0] < 0):
-            _insert(i, documents, signatures, rule, index, buffers, kind)
+            _insert(i, documents, signatures, index, buffers, kind)
     return documents.heads.shape[0] - 1, DONE
 
 

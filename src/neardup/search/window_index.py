@@ -158,64 +158,44 @@ class FeatureCounts:
         return Vocabulary(table, ranks, words)
 
 
-#: The minimum size of sets that are indexed by signatures; it begins a size class. Below it, single features take less
-#: memory, and their lists are not long.
-_MIN_SIGNATURE_SIZE = 1448
-#: The number of size classes in a row of the plan: sizes grow fourfold within it. Raising it gives the largest
-#: documents of a row more keys, and makes fewer documents search by the keys of two rows.
-_CLASSES_PER_ROW = 8
-#: The entries per bucket at which a table is doubled; a bucket has room for 15. Raising it saves memory and fills more
-#: buckets.
-_ENTRIES_PER_BUCKET = 10
-_NO_LIMIT = 1 << 62
+#: The minimum size of sets that are indexed by signatures of two features; smaller ones have too few.
+_MIN_SIGNATURE_SIZE = 8
+#: A set must share one key more per this many features, up to _MAX_SHARED_KEYS. Raising it compares more sets in vain,
+#: and makes fewer keys.
+_FEATURES_PER_KEY, _MAX_SHARED_KEYS = 64, 32
+#: The largest credit per cell for which signatures are used: each credit takes 3.6 of them then.
+_MAX_CREDIT = 5
 
 
-def plan_of(rule: Rule, classes: Integers) -> Integers:
-    """Return the plan (``kernels.window``): a row for each range of sizes, none where matches may share too little.
+def plan_of(rule: Rule) -> Integers:
+    """Return the plan (``kernels.window``): a row for each range of sizes, each twice as large as the one before.
 
     With 2**bits cells and l required keys, a document has enough keys if any match shares 2**bits + l features with it.
-    The smallest document of a row shares fewest, with its smallest partner.
+    The smallest document of a row shares fewest, with its smallest partner. Where matches may share too little, keys
+    are single features.
     """
-    rows: list[list[int]] = []
-    for size_class in range(int(np.searchsorted(classes, _MIN_SIGNATURE_SIZE)), len(classes) - 1, _CLASSES_PER_ROW):
-        min_size = int(classes[size_class])
-        bits, hits = max(min_size.bit_length() - 2, 0), int(kw.required_hits(classes, size_class))
-        if required_overlap(rule, smallest_partner(rule, min_size), min_size) < (1 << bits) + hits:
-            rows.clear()
-        else:
-            rows.append([min_size, bits, hits, 0])
-    return np.array(rows, np.int64).reshape(-1, 4)
+    rows = []
+    for power in range(31):
+        size, largest = 1 << power, (2 << power) - 1
+        shared = int(required_overlap(rule, smallest_partner(rule, size), size))
+        keys = min(1 + size // _FEATURES_PER_KEY, _MAX_SHARED_KEYS, shared)
+        bits = min(power - 1, (shared - keys).bit_length() - 1)
+        if size < _MIN_SIGNATURE_SIZE or bits < 1 or kw.insertion_credit(rule, largest, keys) > _MAX_CREDIT << bits:
+            bits = -1
+        rows.append([size, bits, keys, 0])
+    return np.array(rows, np.int64)
 
 
-def double_table(lists: kw.WindowIndex, first: int) -> kw.WindowIndex:
-    """Return lists with twice as many buckets, or with ``first`` buckets if they had none."""
-    buckets = len(lists.buckets) // kw.BUCKET_WORDS
-    if buckets == 1:
-        lists.counters[kw.TAG_SHIFT] = first.bit_length() - 1
-        return lists._replace(buckets=_table(first))
-    table = _table(2 * buckets)
-    kw.double_buckets(buckets.bit_length() - 1 - int(lists.counters[kw.TAG_SHIFT]), lists, table)
-    return lists._replace(buckets=table)
+#: The most chunks of a table of keys, 32 GB, and the buckets of a table that is soon in need of large pages.
+_MAX_BUCKET_CHUNKS, _MIN_LARGE_PAGES = 1 << 12, 1 << 13
 
 
-def set_growth_limit(lists: kw.WindowIndex, dropped: int) -> None:
-    """Set the number of signatures, ``dropped`` ones included, after which the table grows."""
-    buckets = len(lists.buckets) // kw.BUCKET_WORDS
-    limit = dropped + _ENTRIES_PER_BUCKET * buckets if buckets > 1 else 0
-    if buckets > 1 and buckets >> int(lists.counters[kw.TAG_SHIFT]) == 1 << kw.TAG_BITS:
-        limit = _NO_LIMIT
-    lists.counters[kw.MAX_SIGNATURES] = limit
+def initial_bucket_count(slots: int, keys: int) -> int:
+    """Return the first number of buckets of an epoch, given the slots of its lists and the keys to expect.
 
-
-def initial_bucket_count(slots: int, signatures: int) -> int:
-    """Return the first number of buckets of an epoch, given the slots of its lists and the signatures to expect."""
-    buckets = signatures // _ENTRIES_PER_BUCKET
-    return max(slots >> 5, 1 << buckets.bit_length(), 2)
-
-
-def _table(buckets: int) -> npt.NDArray[np.uint32]:
-    table: npt.NDArray[np.uint32] = map_memory(4 * kw.BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
-    return table
+    The table can grow to 32 times as many buckets.
+    """
+    return max(slots >> 5, 1 << (keys // (8 * kw.ENTRIES_PER_BUCKET)).bit_length(), 2)
 
 
 _FIRST_RECORDS = 1 << 10
@@ -228,17 +208,15 @@ _FIRST_MATCHES = 64
 #: (documents, a, b): with fewer documents, lists of up to ``a`` entries move as a whole into a new segment's block, and
 #: lists of up to ``b`` into a larger block within a segment. Longer lists are faster, shorter ones save memory.
 _COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
-#: Size classes grow by a fourth root of two: four of them span sizes that double.
-_CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
 
 class Segment(NamedTuple):
-    """A segment: its key, its first document and address, and how many signatures were inserted before it."""
+    """A segment: its key, its first document and address, and how many keys were inserted in buckets before it."""
 
     key: int
     document: int
     address: int
-    signatures: int
+    keys: int
 
 
 class WindowMatches(NamedTuple):
@@ -260,9 +238,8 @@ class Epoch:
     """An inverted index of documents, in segments that are dropped whole.
 
     kind: as in ``kernels.window``. slots: the size of the table of lists, a power of two; raising it costs 8 bytes each
-    and makes chance collisions rarer. signatures: the expected number of those of large sets, whose first table it
-    sizes. salt: a secret odd number that determines which features share a cell, and changes no result; random by
-    default.
+    and makes chance collisions rarer. keys: the expected number of those in buckets, whose first table it sizes. salt:
+    a secret odd number that determines which features share a cell, and changes no result; random by default.
     """
 
     def __init__(
@@ -271,30 +248,34 @@ class Epoch:
         rule: Rule,
         kind: int,
         slots: int,
-        signatures: int = 0,
+        keys: int = 0,
         salt: np.uint64 | None = None,
     ) -> None:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
-        counters = np.zeros(13, np.int64)
+        counters = np.zeros(15, np.int64)
         counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(1)
         counters[kw.SEGMENT] = counters[kw.OLDEST] = counters[kw.CURSOR]
         self._records = _new_records(_RINGS * _FIRST_RECORDS)
         hits = np.zeros(_FIRST_RECORDS, np.uint8)
-        plan = plan_of(rule, _CLASSES) if kind == kw.BY_PREFIX else np.empty((0, 4), np.int64)
+        uses_buckets = kind == kw.BY_PREFIX
         self._lists = kw.WindowIndex(
             self._chunks.bases,
-            np.zeros(slots, np.uint64),
+            np.zeros(max(slots >> 4, 1) if uses_buckets else slots, np.uint64),
             self._records[:_FIRST_RECORDS],
             hits,
             counters,
-            _CLASSES,
-            plan,
+            plan_of(rule) if uses_buckets else np.empty((0, 4), np.int64),
             np.uint64(secrets.randbits(64) | 1) if salt is None else salt,
-            np.zeros(kw.BUCKET_WORDS, np.uint32),
+            np.zeros(_MAX_BUCKET_CHUNKS, np.uint64),
         )
-        self._first_buckets = initial_bucket_count(slots, signatures)
+        self._bucket_chunks: list[Bytes] = []
+        if uses_buckets:
+            counters[kw.BUCKETS] = initial_bucket_count(slots, keys)
+            counters[kw.LEVEL] = counters[kw.TAG_SHIFT] = int(counters[kw.BUCKETS]).bit_length() - 1
+            while counters[kw.BUCKET_LIMIT] < counters[kw.BUCKETS]:
+                self._add_bucket_chunk()
         self._buffers = self._new_buffers()
 
     @property
@@ -313,16 +294,16 @@ class Epoch:
         return self.inserted_count - self.first
 
     @property
-    def signatures(self) -> int:
-        """The number of signatures of present documents."""
-        return int(self._lists.counters[kw.SIGNATURES]) - self._dropped_signatures
+    def keys(self) -> int:
+        """The number of keys of present documents in buckets."""
+        return int(self._lists.counters[kw.KEYS] - self._lists.counters[kw.DROPPED_KEYS])
 
     @property
     def bytes(self) -> int:
         """The bytes of memory in use: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes + lists.buckets.nbytes
-        tables += self.vocabulary.bytes
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes
+        tables += 4 * kw.BUCKET_WORDS * int(counters[kw.BUCKETS]) + self.vocabulary.bytes
         return self._chunks.used_bytes(int(counters[kw.CURSOR])) + tables
 
     def begin_segment(self, key: int) -> None:
@@ -339,9 +320,7 @@ class Epoch:
         )
         if not self.segments:
             counters[kw.OLDEST] = counters[kw.SEGMENT]
-        self.segments.append(
-            Segment(key, int(counters[kw.NEXT]), int(counters[kw.SEGMENT]), int(counters[kw.SIGNATURES]))
-        )
+        self.segments.append(Segment(key, *(int(counters[at]) for at in (kw.NEXT, kw.SEGMENT, kw.KEYS))))
 
     def drop_segments(self, oldest: int, *, drops_last: bool) -> Integers:
         """Drop the segments with a key below ``oldest``; return the serials of their documents.
@@ -358,15 +337,8 @@ class Epoch:
         if self.segments and end > first:
             counters[kw.FIRST], counters[kw.OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
-            set_growth_limit(self._lists, self._dropped_signatures)
+            counters[kw.DROPPED_KEYS] = self.segments[0].keys
         return dropped
-
-    def reopen(self, key: int | None) -> None:
-        """Return to the last segment with a key of at most ``key``, or to none; new documents enter it again."""
-        while self.segments and (key is None or self.segments[-1].key > key):
-            self.segments.pop()
-        if self.segments:
-            self._lists.counters[kw.SEGMENT] = self.segments[-1].address
 
     def documents(
         self,
@@ -405,8 +377,7 @@ class Epoch:
                 size, cursor = int(counters[kw.REQUESTED]), int(counters[kw.CURSOR])
                 counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(size, cursor, large_pages=True)
             elif status == kw.NEEDS_BUCKETS:
-                self._lists = double_table(self._lists, self._first_buckets)
-                set_growth_limit(self._lists, self._dropped_signatures)
+                self._add_bucket_chunk()
             else:
                 self._grow()
 
@@ -483,10 +454,6 @@ class Epoch:
         """Return the feature counts of the documents [first, last), 0 for a removed one."""
         return self._rows(first, last)[:, kw.SIZE]
 
-    @property
-    def _dropped_signatures(self) -> int:
-        return self.segments[0].signatures if self.segments else 0
-
     def _rows(self, first: int, last: int) -> Integers:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
         return rows
@@ -496,13 +463,19 @@ class Epoch:
         return QueryScratch(np.zeros_like(self._lists.hits), self._new_buffers())
 
     def _new_buffers(self) -> kw.WindowBuffers:
-        classes = len(_CLASSES)
+        rows = len(self._lists.records) + 1
         return kw.WindowBuffers(
-            np.empty(len(self._lists.records), np.int64),
-            np.empty((classes, 2), np.int64),
-            np.empty(32 * classes, np.int64),
+            np.empty(rows, np.int64),
+            np.empty(rows, np.int64),
             np.zeros(max(len(self.vocabulary.features), 1), np.uint8),
         )
+
+    def _add_bucket_chunk(self) -> None:
+        counters, large = self._lists.counters, self._lists.counters[kw.BUCKETS] > _MIN_LARGE_PAGES
+        chunk = map_memory(4 * kw.BUCKET_WORDS * kw.BUCKETS_PER_CHUNK, large_pages=bool(large))
+        self._lists.buckets[len(self._bucket_chunks)] = chunk.ctypes.data
+        self._bucket_chunks.append(chunk)
+        counters[kw.BUCKET_LIMIT] += kw.BUCKETS_PER_CHUNK
 
     def _grow(self) -> None:
         """Double the ring of records, and move records to their new places."""
@@ -541,8 +514,8 @@ class EpochBuilder:
 
     Meanwhile the old epoch is searched and receives new documents. They are copied last; then both epochs are equal.
 
-    make: makes an empty epoch, given the order of features and the number of signatures in the old one. keys: returns
-    the keys of documents, given features and sizes. sample: from how many of the latest documents the order is
+    make: makes an empty epoch, given the order of features and the number of keys in buckets of the old one. keys:
+    returns the keys of documents, given features and sizes. sample: from how many of the latest documents the order is
     computed. copies: otherwise the new epoch only has the order. epoch: None until its order is computed.
     """
 
@@ -577,7 +550,7 @@ class EpochBuilder:
             counts.add(old.read(begin, after)[0])
             yield after - begin
             begin = after
-        self.epoch = epoch = self._make(counts.vocabulary(), old.signatures)
+        self.epoch = epoch = self._make(counts.vocabulary(), old.keys)
         # This takes as long as several slices; so does the first use of its table, whose pages the system clears.
         yield _SLICE_DOCUMENTS
         for pages in epoch.pages():

@@ -12,12 +12,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
-from starlette.responses import HTMLResponse, Response
-from starlette.types import Scope
 
 from neardup.errors import ClosedStore, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.service import bodies
@@ -26,10 +24,13 @@ from neardup.service.guard import Guard, Limits, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, most_indexes
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
-from neardup.service.refusals import Problem, read_body, read_query
-from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, is_loopback, listening_sockets
+from neardup.service.refusals import Answer, Problem, read_body, read_query
+from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Server, is_loopback, listening_sockets
 from neardup.service.worker import Worker, check_documents, enter_documents
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 _log = logging.getLogger("neardup.service")
 #: Seconds that running requests have to finish when the service stops.
@@ -118,19 +119,18 @@ class _Api:
             pattern = call.path.replace("{name}", "(?P<name>[^/]+)").replace("{id}", "(?P<id>(?s:.+))")
             self._routes.setdefault(re.compile(pattern), {})[call.method] = _Route(call)
 
-    async def respond(self, scope: Scope) -> Response:
+    async def respond(self, scope: Scope) -> Answer:
         """Return the answer to a request that passed the guard."""
         try:
             reply = await self._reply(scope)
-            response = reply.content
-            if not isinstance(response, Response):
-                content = b"" if reply.status == 204 else msgspec.json.encode(response)
-                response = Response(content, reply.status, media_type=None if reply.status == 204 else _JSON)
-            if len(response.body) > self._limits.max_answer:
+            answer = reply.content
+            if not isinstance(answer, Answer):
+                answer = Answer(b"" if reply.status == 204 else msgspec.json.encode(answer), reply.status)
+            if len(answer.body) > self._limits.max_answer:
                 raise Problem(413, f"The answer is larger than {self._limits.max_answer:,} bytes; {reply.way_out}")
-            return response
+            return answer
         except Exception as error:
-            return self._problem(scope, error).response()
+            return self._problem(scope, error).answer()
 
     async def _reply(self, scope: Scope) -> Reply:
         route, parts = self._find(scope)
@@ -138,8 +138,8 @@ class _Api:
         if route.call.writes:
             check_may_write(scope["rights"])
         if route.query is not None or scope["path"].startswith("/v1/"):
-            parameters = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-            query = read_query(parameters, route.query or _NoQuery)
+            text = scope["query_string"].decode("latin-1")
+            query = read_query(dict(parse_qsl(text, keep_blank_values=True)) if text else {}, route.query or _NoQuery)
             if route.query is not None:
                 parts["query"] = query
         if route.body is not None:
@@ -180,6 +180,8 @@ class _Api:
             status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
             return Problem(status, self._indexes.without_paths(str(error)))
         _log.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        if isinstance(error, OSError):
+            return Problem(503, f"The service cannot use its files ({error.strerror}); its log has the details")
         return Problem(500, "The service failed; its log has the details")
 
     @cached_property
@@ -245,7 +247,9 @@ class _Route:
 
 def _page_reply(html: str) -> Reply:
     # The page has its own policy, except for frames.
-    return Reply(HTMLResponse(html, headers={"content-security-policy": "frame-ancestors 'none'"}))
+    return Reply(
+        Answer(html.encode(), 200, "text/html; charset=utf-8", {"content-security-policy": "frame-ancestors 'none'"})
+    )
 
 
 def _statuses(call: _Call) -> list[int]:
@@ -326,9 +330,9 @@ class Service:
             calls = Calls(self.indexes, writer, checker, metrics, limits)
             api = _Api(self.indexes, calls, limits, has_tokens=bool(tokens))
             stack.callback(api.close)
-            guard = Guard(api.respond, tokens=tokens, limits=limits, metrics=metrics)
-            app = HostGuard(guard, hosts=names, headers={"content-security-policy": POLICY, **HEADERS})
-            self._server = Server(app, host=host, sockets=sockets, grace=_GRACE_S)
+            headers = {"content-security-policy": POLICY, **HEADERS}
+            guard = Guard(api.respond, tokens=tokens, limits=limits, metrics=metrics, hosts=names, headers=headers)
+            self._server = Server(guard, host=host, sockets=sockets, grace=_GRACE_S)
             self._stack = stack.pop_all()
 
     @property

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-from starlette.responses import Response
 
 from neardup.classifier.vector import NO_TIME, Records
 from neardup.documents import corpus_of
@@ -23,7 +22,7 @@ from neardup.service import bodies
 from neardup.service.guard import Limits
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
-from neardup.service.refusals import Problem
+from neardup.service.refusals import Answer, Problem
 from neardup.service.worker import JudgedResult, Worker, put_document
 from neardup.stream.document import Document
 from neardup.stream.window_step import Record
@@ -40,7 +39,7 @@ T = TypeVar("T")
 
 
 class Reply(NamedTuple):
-    """An answer: what becomes JSON, or a whole response; its status; and what to do if it is too large."""
+    """An answer: what becomes JSON, or an ``Answer``; its status; and what to do if it is too large."""
 
     content: Any
     status: int = 200
@@ -273,7 +272,7 @@ class Calls:
 
     def metrics(self) -> Reply:
         """Return the metrics in the text format of Prometheus."""
-        return Reply(Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"))
+        return Reply(Answer(self._metrics.text(), 200, "text/plain; version=0.0.4; charset=utf-8"))
 
 
 def check_may_write(rights: str) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
-
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from neardup.errors import InputError, quoted
 from neardup.files import open_file
 from neardup.service.metrics import Metrics
-from neardup.service.refusals import Problem
+from neardup.service.refusals import Answer, Problem
+from neardup.service.server import has_own_host
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 #: Seconds within which the body of a request must arrive.
 _BODY_TIMEOUT_S = 30.0
@@ -99,21 +102,31 @@ class Guard:
     """An application that checks the caller, the origin and the size of a request, and measures the answer.
 
     ``respond`` answers a request that passed; its scope has ``rights``, which is ``write`` or ``read``, and the whole
-    ``body``. It puts the name of the call into the scope as ``call``.
+    ``body``. It puts the name of the call into the scope as ``call``. ``hosts`` are the names that the service answers
+    to, and ``headers`` those of every answer, all in lower case.
     """
 
     def __init__(
-        self, respond: Callable[[Scope], Awaitable[Response]], *, tokens: Tokens, limits: Limits, metrics: Metrics
+        self,
+        respond: Callable[[Scope], Awaitable[Answer]],
+        *,
+        tokens: Tokens,
+        limits: Limits,
+        metrics: Metrics,
+        hosts: Collection[str],
+        headers: Mapping[str, str],
     ) -> None:
         self._respond, self._tokens, self._limits, self._metrics = respond, tokens, limits, metrics
+        self._hosts, self._headers = frozenset(hosts), headers
+        #: The headers of answers without further ones, by their media type.
+        self._encoded = cache(lambda kind: _encode({"content-type": kind, **headers}))
         self._body_bytes, self._max_total_bytes = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * limits.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         begin, body, is_counted = time.perf_counter(), bytearray(), False
         try:
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            self._check(scope, headers)
+            self._check(scope)
             if scope["method"] not in ("GET", "HEAD"):
                 await self._read_body(body, receive)
             scope["body"] = bytes(body)
@@ -122,18 +135,30 @@ class Guard:
                 is_counted = False
                 raise Problem(429, f"{count:,} requests are waiting already; ask again in a moment")
             self._metrics.waiting += is_counted
-            response = await self._respond(scope)
+            answer = await self._respond(scope)
         except Problem as problem:
-            response = problem.response()
+            answer = problem.answer()
         finally:
             self._body_bytes -= len(body)
             self._metrics.waiting -= is_counted
-        await response(scope, receive, send)
-        self._metrics.count_request(scope.get("call", "other"), response.status_code, time.perf_counter() - begin)
+        kind = answer.kind
+        headers = (
+            _encode({"content-type": kind, **self._headers, **answer.headers})
+            if answer.headers
+            else self._encoded(kind)
+        )
+        if answer.status != 204:
+            headers = [*headers, (b"content-length", b"%d" % len(answer.body))]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+        self._metrics.count_request(scope.get("call", "other"), answer.status, time.perf_counter() - begin)
 
-    def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        """Check the origin and the rights of a request."""
+    def _check(self, scope: Scope) -> None:
+        """Check the host, the origin and the rights of a request."""
         path, method = scope["path"], scope["method"]
+        if not has_own_host(scope, self._hosts):
+            raise Problem(400, "This address does not belong to the service; ask it by a name of its own")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query = scope["query_string"]
         if query and not _SECRET_PARAMETERS.isdisjoint(
             name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)
@@ -193,3 +218,7 @@ class Guard:
                         raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
         except TimeoutError:
             raise Problem(408, f"The body did not come within {_BODY_TIMEOUT_S:g} s; send the request again") from None
+
+
+def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

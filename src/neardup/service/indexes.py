@@ -291,11 +291,12 @@ class Indexes:
     def without_paths(self, sentence: str) -> str:
         """Return a sentence for callers, who need no paths of the server: an index stands for its store."""
         folder, store = (re.escape(str(path)) for path in (self._folder, self._store))
-        sentence = re.sub(rf"{folder}/([a-z0-9_-]+)\.db", r"the store of index '\1'", sentence)
-        sentence = re.sub(folder, "the folder of the stores", sentence)
-        sentence = re.sub(store, f"the store of index '{MAIN}'", sentence)
+        below = r"(?:/[^\s;,()]*)?"
+        sentence = re.sub(rf"{folder}/([a-z0-9_-]+)\.db{below}", r"the store of index '\1'", sentence)
+        sentence = re.sub(f"{folder}{below}", "the folder of the stores", sentence)
+        sentence = re.sub(f"{store}{below}", f"the store of index '{MAIN}'", sentence)
         if self._classifiers is not None:
-            sentence = re.sub(re.escape(f"{self._classifiers}/"), "", sentence)
+            sentence = sentence.replace(f"{self._classifiers}/", "classifier ")
         return sentence
 
     def close(self) -> None:

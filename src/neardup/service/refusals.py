@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from starlette.responses import Response
 
 from neardup.errors import quoted
 
@@ -23,6 +22,15 @@ _MAX_REPEATED = 1 << 16
 T = TypeVar("T")
 
 
+class Answer(NamedTuple):
+    """An answer as it is sent."""
+
+    body: bytes
+    status: int = 200
+    kind: str = "application/json"  #: its media type
+    headers: Mapping[str, str] = {}  #: further headers, in lower case
+
+
 class Problem(Exception):
     """A refusal: an HTTP status, a sentence (the value, the rule, the way out), and further members of the answer."""
 
@@ -32,7 +40,7 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.members = status, detail, members
 
-    def response(self) -> Response:
+    def answer(self) -> Answer:
         """Return the answer."""
         headers = {}
         if self.status in (429, 503):
@@ -43,7 +51,7 @@ class Problem(Exception):
             headers["allow"] = self.members["allow"]
         fields = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
         content = msgspec.json.encode(fields | {"detail": self.detail} | self.members)
-        return Response(content, self.status, headers, "application/problem+json")
+        return Answer(content, self.status, "application/problem+json", headers)
 
 
 def read_body(body: bytes, kind: type[T]) -> T:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from neardup.errors import ClosedStore, StoreError
 from neardup.service.indexes import NamedIndex
 from neardup.service.refusals import Problem
-from neardup.stream.document import Document, Verdict
-from neardup.stream.store import JudgedDocument, text_digest
+from neardup.stream.document import Arrival, Document, Verdict
+from neardup.stream.store import text_digest
 
 #: The most waiting documents that are judged and stored at once.
 _BATCH_DOCUMENTS = 1024
@@ -157,7 +157,7 @@ def put_document(named: NamedIndex, document: Document, versions: str) -> Judged
     return JudgedResult(verdict, 200 if verdict.known else 201)
 
 
-def _is_same(named: NamedIndex, document: Document, stored: JudgedDocument) -> bool:
+def _is_same(named: NamedIndex, document: Document, stored: Arrival) -> bool:
     """Return whether a document has the text that was entered under its id; True if that text is no longer known."""
     if stored.digest:
         return text_digest(document.text) == stored.digest

@@ -21,8 +21,9 @@ from neardup.watch.placement import tag_of
 from neardup.watch.settings import FOLDERS
 
 if TYPE_CHECKING:
+    from neardup.stream.document import Arrival
     from neardup.stream.index import Index
-    from neardup.stream.store import Store, StoredDocument
+    from neardup.stream.store import Store
     from neardup.watch.items import Item
 
 
@@ -152,7 +153,7 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     return target
 
 
-def _place_original(output: OutputFolder, item: Item, source: str, row: StoredDocument) -> str:
+def _place_original(output: OutputFolder, item: Item, source: str, row: Arrival) -> str:
     """Link the file of an item among the originals, or write the item there; return the path."""
     output.open()
     path, stamp = file_of(row.origin)
