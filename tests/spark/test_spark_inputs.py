@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -69,7 +70,7 @@ def outputs(input_paths: list[str], recipe: Recipe, folder: Path, find: Any, **r
         summary = result.summary
     shared = {"documents", "kept", "dropped", "exact_copies", "equal_content", "families", "largest_family", "pairs"}
     shared |= {"text_bytes", "bytes_saved", "rejected", "undecidable", "without_keep_value", "recipe", "fingerprint"}
-    found: dict[str, Any] = {name: summary[name] for name in shared}
+    found: dict[str, Any] = {name: summary[name] for name in shared} | {"skipped": summary.get("skipped", {})}
     return found | {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
@@ -158,6 +159,41 @@ def test_files_against_a_reference_are_as_in_memory(spark: SparkSession, tmp_pat
         assert (found.duplicates(), found.pairs.to_arrow(), found.annotations(), found.summary["reference"]) == expected
     assert set(expected[0]["keeper_from"].to_pylist()) == {"input", "reference"}
     assert (expected[3]["documents"], sum(expected[3]["rejected"].values())) == ((3, 0) if index else (4, 1))
+
+
+def mail(key: str, text: str) -> str:
+    return f"From a@b Mon Jan  1 00:00:00 2024\nMessage-ID: <{key}>\nSubject: s\n\n{text}\n\n"
+
+
+def response(address: str, text: str) -> bytes:
+    body = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{text}</p>".encode()
+    head = ["WARC/1.0", "WARC-Type: response", f"WARC-Target-URI: {address}", "WARC-Date: 2024-01-01T00:00:00Z"]
+    head += ["Content-Type: application/http; msgtype=response", f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(head).encode() + body + b"\r\n\r\n"
+
+
+def test_folders_mails_and_crawls_are_as_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    """Columns that folders name, and ids that repeat: each later one gets a number, over all files."""
+    for language, text in (("en", STORY), ("fr", EDITED)):
+        (tmp_path / "hive" / f"lang={language}").mkdir(parents=True)
+        (tmp_path / "hive" / f"lang={language}" / "a.jsonl").write_text(json.dumps({"id": language, "text": text}))
+    (tmp_path / "a.mbox").write_text(mail("1@x", STORY) + mail("2@x", OTHER) + mail("1@x", STORY))
+    (tmp_path / "b.mbox").write_text(mail("1@x", EDITED) + mail("2@x", THIRD))
+    pages = [("http://a/1", STORY), ("http://b/1", OTHER), ("http://a/1", EDITED)]
+    (tmp_path / "c.warc.gz").write_bytes(gzip.compress(b"".join(response(*page) for page in pages)))
+    recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
+
+    def find(corpus: Any, recipe: Recipe) -> Any:
+        with Stages(spark) as stages:
+            return run_in_session(spark, corpus, recipe, stages)
+
+    numbered = []
+    for number, names in enumerate([["hive"], ["a.mbox", "b.mbox"], ["c.warc.gz"]]):
+        input_paths = [str(tmp_path / name) for name in names]
+        expected = outputs(input_paths, recipe, tmp_path / f"memory{number}", run)
+        assert outputs(input_paths, recipe, tmp_path / f"spark{number}", find) == expected
+        numbered.append(sum(expected["skipped"].values()))
+    assert numbered == [0, 3, 1]
 
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"] if os.environ.get("NEARDUP_LONG") else ["newest"])

@@ -21,6 +21,7 @@ from neardup.recipe import Recipe
 from neardup.search.second_step import judge_by_measure
 from neardup.spark import documents, features
 from neardup.spark import second_step as second
+from neardup.text import contents
 
 
 @pytest.mark.parametrize("then", ["edit >= 0.6", "jaccard(qgrams:2) >= 0.5"])
@@ -52,6 +53,22 @@ def test_missing_and_broken_texts_are_rejected() -> None:
     (found,) = features.digest_batches(Recipe(features="words:1"), None, ["id"], keys, 0, iter([batch]))
     assert found.column("size").to_pylist() == [2, -3, -1, -2]
     assert found.column("id").to_pylist() == [1, None, 3, 4]
+
+
+def test_why_a_page_failed_is_reported_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract = contents.extract_contents
+
+    def failing(texts: pa.LargeStringArray, name: str) -> tuple[pa.LargeStringArray, dict[int, str]]:
+        found, _ = extract(texts, name)
+        return found, {at: "it took more than 20 s" for at, text in enumerate(texts.to_pylist()) if "slow" in text}
+
+    monkeypatch.setattr(contents, "extract_contents", failing)
+    texts = ["<p>one two</p>", "<p>slow one</p>", "<p>three four</p>"]
+    batch = pa.record_batch({"row": pa.array(range(3), pa.int64()), "text": pa.array(texts)})
+    keys = np.array([1, 2], np.uint64)
+    recipe = Recipe(features="words:1", content="html")
+    (found,) = features.digest_batches(recipe, None, [], keys, 0, iter([batch]))
+    assert found.column("failed").to_pylist() == [None, "it took more than 20 s", None]
 
 
 def test_a_set_too_large_for_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -458,6 +458,21 @@ class Corpus:
             self._finish_source(source, rows, rows - sum(fault.count for fault in faults), faults)
         self._end_scan()
 
+    def number_ids(self, ids: pa.Array, raw_rows: np.ndarray) -> pa.Array:
+        """Return the ids that documents of a scan in other processes get, in their order, as a scan here gives them."""
+        if not any(_numbers_ids(source, self.read_options) for source in self.sources):
+            return ids
+        repeats = RepeatedIds()
+        places = np.searchsorted(raw_rows, self._bounds)
+        parts = [
+            repeats.numbered(part) if _numbers_ids(source, self.read_options) else part
+            for source, (begin, end) in zip(self.sources, pairwise(places.tolist()), strict=True)
+            for part in [ids.slice(begin, end - begin)]
+        ]
+        if repeats.count:
+            self.skipped.add(RENUMBERED, repeats.count)
+        return pa.concat_arrays(parts)
+
     def check_unique_ids(self, names: Names) -> None:
         """Raise InputError if several documents have the same id, since verdicts name documents by their ids."""
         if self.reference is not None:
@@ -506,15 +521,19 @@ class Corpus:
                 if digest not in reasons:
                     continue
                 named.add(digest)
-                if self.reference is None or row < self.raw_rows:
-                    place = self._place(row)
-                else:
-                    place = f"the reference, {self.reference._place(row - self.raw_rows)}"
-                self.failed_pages.add(place, reasons[digest])
+                self.record_failed_page(row, reasons[digest])
         if is_command():
             # In other programs these may be the pages of another corpus.
             for digest in reasons.keys() - named:
                 self.failed_pages.add("a page beside the documents, such as the query", reasons[digest])
+
+    def record_failed_page(self, row: int, reason: str) -> None:
+        """Add the page of a raw row to ``failed_pages``; those of the reference follow those of the input."""
+        if self.reference is None or row < self.raw_rows:
+            place = self._place(row)
+        else:
+            place = f"the reference, {self.reference._place(row - self.raw_rows)}"
+        self.failed_pages.add(place, reason)
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
@@ -678,6 +697,11 @@ def _noted_faults(source: Source, faults: Sequence[RecordFault], *, is_first: bo
     return [fault for number, fault in enumerate(faults) if fault.reason in TORN or (is_first and not number)]
 
 
+def _numbers_ids(source: Source, options: ReadOptions) -> bool:
+    """Return whether ids of a source come from outside, such as those of mails: they may repeat, and get numbers."""
+    return options.id is not None and getattr(source, "id_column", None) == options.id
+
+
 def split_chunks(
     source: Source, options: ReadOptions, first: int, repeats: RepeatedIds | None = None
 ) -> Iterator[tuple[Batch, list[RecordFault], int]]:
@@ -686,15 +710,14 @@ def split_chunks(
     The rows of the documents count from ``first``, those of the broken records from the source's first. ``repeats``
     makes ids distinct that come from outside, such as those of mails.
     """
-    numbers_ids = options.id is not None and getattr(source, "id_column", None) == options.id
     row = 0
     # Ids of text files are their names already.
     prefix = "" if isinstance(source, TextFiles) else source.file.name
     with closing(source.chunks(options)) as chunks:
         for chunk in chunks:
             batch, faults = split_chunk(chunk, options, first + row, prefix)
-            if repeats is not None and numbers_ids:
-                batch = repeats.numbered(batch)
+            if repeats is not None and _numbers_ids(source, options):
+                batch = replace(batch, ids=repeats.numbered(batch.ids))
             yield batch, [replace(fault, row=fault.row + row) for fault in faults], chunk.row_count
             row += chunk.row_count
 

@@ -9,14 +9,14 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents.inputs import IN_MEMORY
 from neardup.documents.output import OutputFile
-from neardup.documents.records import Batch, RawRecord, Reason, RecordFault, Source, name_of_row
+from neardup.documents.records import RawRecord, Reason, RecordFault, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
@@ -202,13 +202,13 @@ class RepeatedIds:
         self.count = 0
         self._times: dict[str, int] = {}
 
-    def numbered(self, batch: Batch) -> Batch:
-        """Return a batch with distinct ids."""
-        if batch.ids is None or not pa.types.is_large_string(batch.ids.type):
-            return batch
+    def numbered(self, ids: pa.Array | None) -> pa.Array | None:
+        """Return ids as distinct ones."""
+        if ids is None or not pa.types.is_large_string(ids.type):
+            return ids
         before = self.count
-        ids = [self._distinct(key) for key in batch.ids.to_pylist()]
-        return batch if self.count == before else replace(batch, ids=pa.array(ids, pa.large_string()))
+        distinct = [self._distinct(key) for key in ids.to_pylist()]
+        return ids if self.count == before else pa.array(distinct, pa.large_string())
 
     def _distinct(self, key: str) -> str:
         times = self._times.get(key, 0) + 1

@@ -67,10 +67,11 @@ NO_ROW = -1
 #: Why a document was rejected, by the negative number that takes the place of its size.
 REJECTION_REASONS = {-1: Reason.NO_TEXT, -2: Reason.NOT_UTF8, -3: Reason.NO_ID}
 _NO_TEXT, _NOT_UTF8, _NO_ID = REJECTION_REASONS
-#: The columns of ``digest_batches``, before the carried ones. Rows of ``NO_ROW`` hold slices of count tables.
+#: The columns of ``digest_batches``, before the carried ones. Rows of ``NO_ROW`` hold slices of count tables;
+#: ``failed`` is why the extraction of a page failed.
 DIGEST_COLUMNS = (
     "row bigint, text_digest0 bigint, text_digest1 bigint, text_bytes bigint, size int, digest0 bigint, "
-    "digest1 bigint, slice int, data binary"
+    "digest1 bigint, slice int, data binary, failed string"
 )
 _DIGEST_NAMES = [column.split()[0] for column in DIGEST_COLUMNS.split(", ")]
 #: Bytes of text that are processed at a time: they fit into the processor's cache.
@@ -153,8 +154,10 @@ def _digests(block: Block, faults: Integers, batch: pa.RecordBatch, carried: lis
     digests, text_digests = (np.ascontiguousarray(a.T).view(np.int64) for a in (set_digests, block.text_digests))
     sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
     values = [text_digests[0], text_digests[1], block.text_bytes, sizes, digests[0], digests[1]]
+    reasons = pa.array([block.failed.get(at) for at in range(batch.num_rows)], pa.string())
     no_slice = [pa.nulls(batch.num_rows, kind) for kind in (pa.int32(), pa.binary())]
-    columns = [batch.column("row"), *map(pa.array, values), *no_slice, *(batch.column(name) for name in carried)]
+    others = [*no_slice, reasons, *(batch.column(name) for name in carried)]
+    columns = [batch.column("row"), *map(pa.array, values), *others]
     return pa.RecordBatch.from_arrays(columns, [*_DIGEST_NAMES, *carried])
 
 

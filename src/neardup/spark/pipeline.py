@@ -69,6 +69,8 @@ class DocumentTable(NamedTuple):
         The number of documents of the input; those of a reference follow.
     ids, keep_values : pyarrow.Array or None
         The ids, and for documents of the input the values that the keep order compares.
+    failed_pages : dict of int to str
+        Why the extraction of pages failed, by their rows in frames.
     """
 
     rows: Integers
@@ -79,6 +81,7 @@ class DocumentTable(NamedTuple):
     input_count: int
     ids: Any
     keep_values: Any
+    failed_pages: dict[int, str]
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> DocumentTable:
         """Return the documents under a mask."""
@@ -92,6 +95,7 @@ class DocumentTable(NamedTuple):
             int(of_input.sum()),
             None if self.ids is None else self.ids.filter(pa.array(mask)),
             None if self.keep_values is None else self.keep_values.filter(pa.array(of_input)),
+            self.failed_pages,
         )
 
 
@@ -141,6 +145,7 @@ def find_duplicates(
     if facts is None:
         table = _without_rejected(table, corpus)
     names = _names(table, corpus, facts)
+    _record_failed_pages(table, names, corpus)
     input_count = table.input_count
     keep_values = table.keep_values
     if keep_values is not None and facts is not None:
@@ -205,7 +210,7 @@ def _document_table(
     """Return all documents, rejected ones too, and the reports of tasks on files."""
     needs_values = recipe.keep not in KEEP_ORDERS or is_by_time(recipe.keep)
     carried = [name for name in ("id", "keep", "fault") if name in digests.columns and (name != "keep" or needs_values)]
-    columns = [*_TABLE_COLUMNS, *carried]
+    columns = [*_TABLE_COLUMNS, *carried, *(["failed"] if recipe.content else [])]
     if source.order:
         ordered = digests.orderBy(digests["row"] >= FIRST_REFERENCE_ROW, *source.order, "row")
         table = ordered.select(*columns).toArrow().combine_chunks()
@@ -226,7 +231,12 @@ def _document_table(
         keep_values = keep_values.slice(0, input_count)
     sizes = arrays["size"].astype(np.int64)
     rows, text_bytes = arrays["row"], arrays["text_bytes"]
-    return DocumentTable(rows, sizes, text_bytes, set_digests, text_digests, input_count, ids, keep_values), reports
+    failed_pages: dict[int, str] = {}
+    if recipe.content:
+        failed = table.filter(pc.is_valid(table["failed"]))
+        failed_pages = dict(zip(failed["row"].to_pylist(), failed["failed"].to_pylist(), strict=True))
+    digest_columns = set_digests, text_digests
+    return DocumentTable(rows, sizes, text_bytes, *digest_columns, input_count, ids, keep_values, failed_pages), reports
 
 
 def _without_rejected(table: DocumentTable, corpus: Corpus) -> DocumentTable:
@@ -266,11 +276,14 @@ def _names(table: DocumentTable, corpus: Corpus, facts: FileFacts | None) -> Nam
         reference_ids = ids.slice(input_count) if corpus.reference is not None else None
         return Names(np.arange(len(table.rows)), ids.slice(0, input_count), reference_ids)
 
-    def ids_of(side: Corpus, begin: int, end: int, integers: bool) -> pa.Array | None:
-        ids = table.ids.slice(begin, end - begin) if side.id_column else None
-        return None if ids is None else ids.cast(pa.int64() if integers else pa.large_string())
-
     raw_rows = facts.raw_rows(table.rows)
+
+    def ids_of(side: Corpus, begin: int, end: int, integers: bool) -> pa.Array | None:
+        if not side.id_column:
+            return None
+        ids = table.ids.slice(begin, end - begin).cast(pa.int64() if integers else pa.large_string())
+        return side.number_ids(ids, raw_rows[begin:end] - (0 if side is corpus else corpus.raw_rows))
+
     names = Names(raw_rows, ids_of(corpus, 0, input_count, facts.has_integer_ids[0]))
     if corpus.reference is not None:
         reference_ids = ids_of(corpus.reference, input_count, len(raw_rows), facts.has_integer_ids[1])
@@ -279,6 +292,16 @@ def _names(table: DocumentTable, corpus: Corpus, facts: FileFacts | None) -> Nam
         names = Names(raw_rows, names.ids, reference_ids)
     corpus.check_unique_ids(names)
     return names
+
+
+def _record_failed_pages(table: DocumentTable, names: Names, corpus: Corpus) -> None:
+    """Count and name the pages whose extraction failed, those of the input first."""
+    for position in np.flatnonzero(np.isin(table.rows, list(table.failed_pages))).tolist():
+        reason = table.failed_pages[int(table.rows[position])]
+        if corpus.inputs:
+            corpus.record_failed_page(int(names.rows[position]), reason)
+        else:
+            corpus.failed_pages.add(f"document {names.name_at(position)}", reason)
 
 
 def _matches(
