@@ -257,7 +257,7 @@ def train(
             progress=progress,
         )
     for warning in training.warnings:
-        screen.print_message(warning)
+        screen.print_warning(warning)
     with screen.written_files() as written:
         if output is not None:
             training.classifier.save(output, force=force)
