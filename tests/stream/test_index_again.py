@@ -33,6 +33,7 @@ def test_an_id_with_its_text_is_known(options: dict[str, Any]) -> None:
         again, other = index.add_many([nd.Document("a", FOX, NOON + 60), nd.Document("b", FOX, NOON + 61)])
         assert again == first._replace(known=True)
         assert (other.kind, other.of, other.known) == ("exact", "a", False)
+        assert index.add_many(2 * [nd.Document("a", FOX, NOON)]) == [again, again]
         # In one batch as well.
         verdicts = index.add_many([nd.Document("c", ROSE, NOON + 62), nd.Document("c", ROSE)])
         assert verdicts == [verdicts[0], verdicts[0]._replace(known=True)]

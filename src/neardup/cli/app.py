@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from neardup.cli.command import Argument, Command, Group, NoArgumentsError, Option, usage_message, write_exit_codes
-from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_message
+from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_interrupt, print_message
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
 
@@ -129,10 +129,13 @@ class Commands(Group):
         """Keep the typed arguments, for reports."""
         TYPED_ARGUMENTS.set(tuple(args))
         EXIT_CODE.set(0)
-        return super().make_context(info_name, args, *more, **extra)
+        try:
+            return super().make_context(info_name, args, *more, **extra)
+        except KeyboardInterrupt as interrupt:
+            raise click.exceptions.Exit(print_interrupt(interrupt)) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 130 if interrupted."""
+        """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 128 + n by signal n."""
         try:
             with run_as_command(), warnings.catch_warnings():
                 warnings.showwarning = _print_warning
@@ -149,7 +152,7 @@ class Commands(Group):
             print_message(str(error))
             raise click.exceptions.Exit(2) from None
         except KeyboardInterrupt as interrupt:
-            raise _interrupted(interrupt) from None
+            raise click.exceptions.Exit(print_interrupt(interrupt)) from None
         except BrokenPipeError:
             _discard_stdout()
             raise click.exceptions.Exit(1) from None
@@ -160,12 +163,7 @@ class Commands(Group):
                 context = context.__context__
             if context is None:
                 raise
-            raise _interrupted(context) from None
-
-
-def _interrupted(interrupt: KeyboardInterrupt) -> click.exceptions.Exit:
-    print_message(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
-    return click.exceptions.Exit(130)
+            raise click.exceptions.Exit(print_interrupt(context)) from None
 
 
 def _print_usage_error(error: click.UsageError) -> None:

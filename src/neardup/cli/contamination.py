@@ -96,7 +96,7 @@ def contamination(
         with (
             screen.written_files() as written,
             placed_together(written),
-            screen.reading_progress(train, kernels=["contamination.find_grams"], columns=False) as progress,
+            screen.reading_progress(train, columns=False) as progress,
         ):
             files = stack.enter_context(ExitStack())
             writer = None if output is None else files.enter_context(open_writer(output, SPANS, force))

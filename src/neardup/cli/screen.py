@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ EXIT_CODES = {
     1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
     EXIT_TORN: "done, but a file is torn or has no usable record, or watch --once left one unread",
-    130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
+    130: "interrupted (by SIGHUP 129, by SIGTERM 143); label, serve and watch end with 0 at the first signal",
 }
 
 
@@ -92,6 +93,16 @@ def _escape_control(match: re.Match[str]) -> str:
 def print_message(message: str) -> None:
     """Print one line to stderr."""
     click.echo(f"neardup: {printable_line(message)}", err=True)
+
+
+def print_interrupt(interrupt: KeyboardInterrupt) -> int:
+    """Print what was written before an interrupt; return the exit code."""
+    number = signal.Signals(getattr(interrupt, "number", signal.SIGINT))
+    cause = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    # After a hangup there may be no terminal.
+    with suppress(OSError):
+        print_message(f"{cause}; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+    return 128 + number
 
 
 def print_json(content: Any) -> None:
@@ -251,7 +262,6 @@ def print_rejected_records(corpus: Corpus) -> None:
 def reading_progress(
     corpus: Corpus,
     *recipes: Recipe,
-    kernels: Sequence[str] | None = (),
     stages: Sequence[str] = (),
     columns: bool = True,
 ) -> Iterator[Progress | None]:
@@ -259,12 +269,10 @@ def reading_progress(
 
     Give a progress callback.
 
-    ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     ``columns`` is False for a command with a summary that names them.
     """
     print_corpus_notes(corpus, *recipes)
-    if kernels is not None:
-        announce_compilation(recipes[0] if recipes else None, *kernels)
+    announce_compilation()
     with progress_bar(stages) as progress:
         yield progress
     if columns:
@@ -272,24 +280,11 @@ def reading_progress(
     print_rejected_records(corpus)
 
 
-def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
-    """Print that kernels will be compiled, if this machine has not done so before.
+def announce_compilation() -> None:
+    """Print that kernels are compiled, as soon as one is."""
+    from neardup.kernels import compilation
 
-    ``kernels`` are used in place of those of the recipe's search.
-    """
-    from neardup.kernels.compilation import compilation_notice
-
-    if recipe is not None and not kernels:
-        search = (
-            "hamming.pairs_within_distance"
-            if recipe.measure == "hamming"
-            else "weighted.weighted_lists"
-            if recipe.is_weighted
-            else "prefixes.match_ranks"
-        )
-        kernels = (search, "prefixes.pairs_by_band") if recipe.search == "lsh" else (search,)
-    if sentence := compilation_notice("grams.feature_sets", *kernels):
-        print_message(sentence)
+    compilation.announce_compilation(print_message)
 
 
 #: Stages that count bytes of the input; the others count documents or pairs.
@@ -457,8 +452,10 @@ def written_files(*names: str | None) -> Iterator[list[str]]:
     written = [name for name in names if name is not None]
     try:
         yield written
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
+    except KeyboardInterrupt as interrupt:
+        if written:
+            interrupt.args = (f"written: {', '.join(written)}",)
+        raise
 
 
 def write_json(content: Any, name: str) -> None:
