@@ -14,6 +14,8 @@ from neardup.cli.command import MORE, option, output_option, refuse_ignored, swi
 from neardup.cli.options import (
     Against,
     CorpusClassifierOptions,
+    DropBy,
+    DropShare,
     EngineOptions,
     Force,
     Inputs,
@@ -72,7 +74,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
             if without_known and index is not None:
                 index.check_none_known(corpus)
             with (
-                screen.reading_progress(corpus, recipe, kernels=None, columns=columns) as progress,
+                screen.reading_progress(corpus, recipe, columns=columns) as progress,
                 run_on_spark(
                     corpus,
                     recipe,
@@ -88,8 +90,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
         from neardup.pipeline.pipeline import run
 
         stages = screen.stage_names(recipe, margin=margin is not None, write=write)
-        kernels = () if index is None else ("prefixes.match_ranks", "prefixes.find_partners")
-        with screen.reading_progress(corpus, recipe, kernels=kernels, stages=stages, columns=columns) as progress:
+        with screen.reading_progress(corpus, recipe, stages=stages, columns=columns) as progress:
             if index is not None:
                 # Pairs beyond the threshold may be of any document.
                 everything = margin is not None
@@ -168,22 +169,8 @@ def dedup(
             MORE,
         ),
     ] = None,
-    drop_by: Annotated[
-        str | None,
-        option(
-            "COLUMN",
-            "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
-            MORE,
-        ),
-    ] = None,
-    drop_share: Annotated[
-        str,
-        option(
-            "SHARE",
-            "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
-            MORE,
-        ),
-    ] = "1",
+    drop_by: DropBy = None,
+    drop_share: DropShare = "1",
     keep: Keep = None,
     time_column: Annotated[
         str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
@@ -462,7 +449,7 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
     from neardup.classifier.domain import DomainCounts
 
     if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
-        screen.print_message(f"{complaint}; its training figures do not hold here")
+        screen.print_warning(f"{complaint}; its training figures do not hold here")
 
 
 def pairs(

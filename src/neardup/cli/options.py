@@ -13,6 +13,7 @@ from neardup.cli.command import (
     FLOW,
     LABELS,
     MATCHING,
+    MORE,
     READING,
     REPORT,
     RUNNING,
@@ -226,6 +227,22 @@ def _parse_value(name: str, value: str) -> str | float:
         raise RecipeError(f"--set {name} {value!r} is not {noun}; write it like {OPTIONS[name].default}") from None
 
 
+DropBy = Annotated[
+    str | None,
+    option(
+        "COLUMN",
+        "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
+        MORE,
+    ),
+]
+DropShare = Annotated[
+    str,
+    option(
+        "SHARE",
+        "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
+        MORE,
+    ),
+]
 TitleColumn = Annotated[str | None, option("NAME", "Column of titles, for classifiers that compare them.", CLASSIFIER)]
 TimeColumn = Annotated[str | None, option("NAME", "Column of times, for classifiers that compare them.", CLASSIFIER)]
 _CLASSIFIER_OPTIONS = ("precision", "title_column", "force_domain")

@@ -104,7 +104,8 @@ def serve(
         _serve_agent(window_options, agent_options, recipe_options, classifier_options, token_file)
         return
     refuse_ignored(("url", "index"), "is for agents: give --mcp as well, or leave it out")
-    from neardup.service.server import check_packages, stop_signals
+    from neardup.runtime import stop_signals
+    from neardup.service.server import check_packages
 
     check_packages("serve", "msgspec", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import NeardupError, OutputError, option
@@ -223,25 +221,3 @@ class Server:
         self._thread.join(self._grace + 2)
         for one in self._sockets:
             one.close()
-
-
-@contextlib.contextmanager
-def stop_signals(message: str) -> Iterator[list[int]]:
-    """Return a list to which SIGINT and SIGTERM add themselves; a second one ends the program with the message."""
-    received: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        # Takes no lock: the interrupted code may hold it.
-        if received:
-            raise KeyboardInterrupt(message)
-        received.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -385,7 +385,7 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
     # Items of modules and items inside of items are none, unless there are no others.
     outermost = [
         one
-        for one in root.iter()
+        for one in root.iter("*")
         if _local_name(one) == name and not any(_local_name(above) == name for above in one.iterancestors())
     ]
     if not outermost and found.kind == "rss" and _first_element(root, "channel") is None:

@@ -218,7 +218,8 @@ class Judge:
             self._counters.repeated_ids += 1
             fields = {"judged_as": verdict.id, "file": delivery.name, "message": "another item already has this id"}
             self._log.write("repeated_id", id=verdict.version_of, **fields)
-        if verdict.flag:
+        # A feed lists its late items for weeks: they are counted, and said once a source.
+        if verdict.flag not in ("", "late"):
             self._log.write("flagged", id=verdict.id, flag=verdict.flag, file=delivery.name)
 
     def _record(self, delivery: Delivery, item: Item, verdict: Verdict) -> dict[str, Any] | None:
