@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +207,11 @@ def test_queries_wait_while_memory_is_read_from_the_store(tmp_path: Path, monkey
         with failing(index.store, "after"), pytest.raises(KeyboardInterrupt):
             index.forget("b")
         monkeypatch.setattr(index_module, "_restore", waiting)
-        asked = [threads.submit(index.query, FOX), threads.submit(index.query, ROSE), threads.submit(list, index)]
+        asked: list[Future[Any]] = [
+            threads.submit(index.query, FOX),
+            threads.submit(index.query, ROSE),
+            threads.submit(list, index),
+        ]
         try:
             assert not wait(asked, 0.05).done
         finally:
