@@ -20,7 +20,7 @@ from harness import ROOT, Row, print_progress, run_sections, section
 
 #: The purpose of neardup itself and of each extra for users; extras for development are not measured.
 PURPOSES = {
-    "": "`dedup`, `pairs`, `neighbors`, `query`, `explain`, flows in Python",
+    "": "`dedup`, `pairs`, `similar`, `explain`, flows in Python",
     "report": "pages: `explore -o`, `--report`, `compare -o`, `audit --report`",
     "html": "`--html`: the main content of web pages",
     "warc": "WARC and WET files",
@@ -30,7 +30,7 @@ PURPOSES = {
     "label": "`neardup label`, `audit --store`: pages in the browser",
     "serve": "`neardup serve`",
     "client": "`nd.Client`",
-    "mcp": "`neardup mcp`",
+    "mcp": "`neardup serve --mcp`",
     "hf": "inputs and outputs named `hf://...`, on the Hugging Face Hub",
     "spark": "`--engine spark`; needs a Java 17 or newer besides",
     "pandas": "pandas tables in and out",

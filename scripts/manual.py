@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from neardup.cli.app import COMMANDS, EXAMPLES, app, load_command
-from neardup.cli.command import help_record, rare_field_records
+from neardup.cli.command import rare_field_records
 from neardup.cli.screen import EXIT_CODES
 from neardup.version import __version__
 
@@ -27,8 +25,7 @@ def manual_page() -> str:
         "[OPTIONS] [ARGUMENTS]",
         ".SH COMMANDS",
     ]
-    group = typer.main.get_command(app)
-    with group.make_context("neardup", ["--version"], resilient_parsing=True) as context:
+    with app.make_context("neardup", ["--version"], resilient_parsing=True) as context:
         for name in COMMANDS:
             lines += _section(name, load_command(name), context)
     lines += [".SH FIELDS FOR \\-\\-set", *_records(rare_field_records())]
@@ -48,7 +45,7 @@ def _section(name: str, command: Any, parent: Any) -> Iterator[str]:
             for subname, subcommand in command.commands.items():
                 yield from _section(subname, subcommand, context)
         else:
-            records = (help_record(parameter, context) for parameter in command.get_params(context))
+            records = (parameter.get_help_record(context) for parameter in command.get_params(context))
             yield from _records([record for record in records if record is not None])
 
 

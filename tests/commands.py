@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from neardup.cli.app import app
 

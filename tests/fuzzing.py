@@ -253,7 +253,8 @@ def documents(name: str, data: Callable[[], bytes], **choices: Any) -> Subject:
         summary = nd.dedup_files(path, threads=1, features="words:2", **how, **choices).summary
         assert summary["kept"] + summary["dropped"] == summary["documents"], summary
         found = summary["documents"] + sum(summary.get("rejected", {}).values())
-        if name in ("docs.csv", "docs.tsv") and b'"' not in data and b"\0" not in data[:4]:
+        # By their first bytes, some are not what their names say, and nothing can be read of them.
+        if name in ("docs.csv", "docs.tsv") and b'"' not in data and b"\0" not in data[:4] and not summary.get("torn"):
             # The header is not a record.
             expected_records(found, max(sum(bool(line.strip(b"\r")) for line in data.split(b"\n")) - 1, 0))
         if name == "docs.jsonl" and not data.startswith((b"\xff", b"\xfe", b"\0")):
@@ -293,7 +294,7 @@ def make_commands(folder: Path) -> Any:
 
 def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> None:
     """A command ends by 0, 2 or 3, says why in one line, and leaves no output if it is refused."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from neardup.cli.app import app
 
@@ -304,7 +305,7 @@ def ask_commands(seeds: dict[str, bytes], rng: random.Random, folder: Path) -> N
     options = ["--threads", "1", *rng.choice(more)]
     commands = [
         *[["dedup"], ["dedup", "--json"], ["dedup", "--quarantine", str(folder / "no.jsonl")], ["dedup", "--annotate"]],
-        *[["pairs"], ["neighbors", "--k", "2"]],
+        *[["pairs"], ["similar", "--k", "2"]],
     ]
     command = [*rng.choice(commands), str(path), "-o", str(output), *options]
     result = CliRunner().invoke(app, command, prog_name="neardup")

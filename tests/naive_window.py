@@ -179,8 +179,8 @@ class NaiveIndex:
             item.flag = "late"
         else:
             self.clock = max(self.clock, t)
-        if self.pending is not None and not self._is_in(self.pending):
-            self.pending = None
+            if item.flag != "future":
+                self.pending = None
 
     def _is_in(self, item: Item) -> bool:
         return self.w is None or self.clock is None or item.e >= self.clock - self.w

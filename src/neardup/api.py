@@ -392,6 +392,7 @@ def build_index(
     recipe: AnyRecipe = "default",
     text_column: TextColumn = None,
     id_column: str | None = None,
+    strict_ids: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -406,9 +407,13 @@ def build_index(
         A new folder; it appears when the index is complete.
     recipe, text_column, id_column, threads, progress, **choices
         As in ``dedup``. The recipe must compare sets of features or SimHashes; the index keeps it.
+    strict_ids : bool
+        Refuse a document that comes twice, with the same id and the same text; by default it is entered once.
 
     Raises
     ------
+    InputError
+        If an id comes twice: with ``strict_ids`` always, otherwise if the texts differ.
     RecipeError
         If the recipe does not allow an index.
     OutputError
@@ -421,6 +426,7 @@ def build_index(
         as_corpus(data, text_column, id_column),
         path,
         apply_choices(recipe, choices),
+        strict_ids=strict_ids,
         threads=threads,
         progress=progress,
     )

@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all, and the removal of leftovers of killed processes."""
+"""Files and folders that appear complete or not at all, what killed processes leave behind, and sizes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Self
 
-from neardup.errors import InputError, OutputError, StoreError
+from neardup.errors import InputError, OutputError, RecipeError, StoreError, quoted
 
 #: The end of the name of an unfinished output: 16 digits, which no other file has by chance.
 _MARK = re.compile(r"[0-9a-f]{16}")
@@ -264,3 +264,22 @@ def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return StoreError(f"{path} cannot be written ({error}); get write access to the store and its folder")
     return StoreError(f"{path} cannot be used ({error}); check its disk, or name another path")
+
+
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
+_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_size(size: str | int) -> int:
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one.
+
+    Raises ``RecipeError`` if it is not a size.
+    """
+    match = None if isinstance(size, bool) else _SIZE.fullmatch(str(size).strip()[:40])
+    found = 0
+    if match is not None and (match["prefix"] or not match["binary"]):
+        base = 1024 if match["binary"] else 1000
+        found = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
+    if found < 1:
+        raise RecipeError(f"{quoted(size)} is not a size; write it like 512MB, 2GB or 1.5GiB")
+    return found

@@ -6,7 +6,6 @@ import ctypes
 import math
 import mmap
 import os
-import re
 import resource
 import sys
 import tempfile
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.errors import OutputError, RecipeError, option, quoted
+from neardup.errors import OutputError, RecipeError, option
 
 Work = TypeVar("Work")
 Output = TypeVar("Output")
@@ -292,25 +291,6 @@ def spare_memory() -> float:
     """Return what is left of the budget of ``within_budget``; infinity without one."""
     budget = _BUDGET.get()
     return math.inf if budget is None else budget - resident_memory()
-
-
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
-_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-def parse_size(size: str | int) -> int:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one.
-
-    Raises ``RecipeError`` if it is not a size.
-    """
-    match = None if isinstance(size, bool) else _SIZE.fullmatch(str(size).strip()[:40])
-    found = 0
-    if match is not None and (match["prefix"] or not match["binary"]):
-        base = 1024 if match["binary"] else 1000
-        found = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
-    if found < 1:
-        raise RecipeError(f"{quoted(size)} is not a size; write it like 512MB, 2GB or 1.5GiB")
-    return found
 
 
 def _return_memory_early() -> None:

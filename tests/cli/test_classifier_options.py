@@ -61,7 +61,7 @@ def test_outputs_are_those_of_python_and_the_classifier_is_printed(news: Path, f
 
 def test_queries_answer_as_python_does_and_say_why_nothing_is_found(news: Path, facts: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
-    command = "query", news, "-d", document, "--classifier", facts
+    command = "similar", news, "-d", document, "--classifier", facts
     document.write_text(STORIES.rows[3]["text"])
     answer = nd.query(STORIES.table, STORIES.rows[3]["text"], classifier=make_classifier(FACTS))
     found = neardup(*command, "--json").stdout.splitlines()
@@ -81,7 +81,7 @@ def test_query_takes_title_and_time_of_the_document(news: Path, tmp_path: Path) 
     document = tmp_path / "new.txt"
     row = next(row for row in STORIES.rows if row["title"] and row["time"])
     document.write_text(row["text"] + " too")
-    command = "query", news, "-d", document, "--classifier", tmp_path / "dated.neardup", "--json"
+    command = "similar", news, "-d", document, "--classifier", tmp_path / "dated.neardup", "--json"
     known = map(json.loads, neardup(*command, "--title", row["title"], "--time", row["time"]).stdout.splitlines())
     match = next(found for found in known if found["document"] == row["id"])
     assert (match["measures"]["title"]["value"], match["measures"]["hours_apart"]["value"]) == (1.0, 0.0)
@@ -94,7 +94,7 @@ RUNS: list[tuple[str, ...]] = [
     ("dedup", "sixty.jsonl", "--dry-run"),
     ("pairs", "sixty.jsonl", "--print"),
     ("explain", "sixty.jsonl", "d1", "d2"),
-    ("query", "sixty.jsonl", "-d", "sixty.jsonl"),
+    ("similar", "sixty.jsonl", "-d", "sixty.jsonl"),
     ("replay", "news.jsonl"),
     ("watch", "in", "--store", "news.db", "--originals", "out", "--settle", "0", "--patience", "0", "--once"),
 ]

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from classifiers import DATED, make_classifier
 from commands import DOCUMENTS, FOX, ROSE, RULES, in_terminal, names_in, neardup, read_lines, refused, write_lines
 from paths import ROOT
 from sentences import says
 
 import neardup as nd
-from neardup.cli.screen import EXIT_CODES, format_amount, parse_size, printable, printable_line
+from neardup.cli.screen import EXIT_CODES, format_amount, printable, printable_line
 from neardup.documents import write_table
-from neardup.errors import OutputError, TornInput
+from neardup.errors import OutputError, RecipeError, TornInput
+from neardup.files import parse_size
 from neardup.pages.numbers import format_size
 
 
@@ -30,9 +30,7 @@ def test_the_documented_exit_codes_are_those_of_the_help() -> None:
     assert f"| 130 | {EXIT_CODES[130]} |" in page
 
 
-@pytest.mark.parametrize(
-    "command", [["dedup", "--dry-run"], ["pairs", "--print"], ["neighbors", "--print", "--k", "1"]]
-)
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs", "--print"], ["similar", "--print", "--k", "1"]])
 def test_a_torn_file_is_read_as_far_as_it_goes_and_the_exit_code_says_so(tmp_path: Path, command: list[str]) -> None:
     lines = "".join(json.dumps({"id": n, "text": f"{ROSE} {n}"}) + "\n" for n in range(40))
     cut = tmp_path / "cut.jsonl"
@@ -102,7 +100,7 @@ def test_sizes_are_parsed(text: str, size: int | None) -> None:
     if size is not None:
         assert parse_size(text) == size
         return
-    with pytest.raises(typer.BadParameter, match=f"^{re.escape(repr(text))} is not a size; write it like 512MB"):
+    with pytest.raises(RecipeError, match=f"^{re.escape(repr(text))} is not a size; write it like 512MB"):
         parse_size(text)
 
 

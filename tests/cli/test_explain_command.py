@@ -82,4 +82,4 @@ def test_recipes_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert isinstance(parse(output, "shown"), Recipe)
     own = tmp_path / "own.toml"
     own.write_text(output.replace('"default"', '"own"'))
-    assert "own is a valid recipe; fingerprint " in neardup("recipe", "check", own).stdout
+    assert "own is a valid recipe; fingerprint " in neardup("recipe", "show", own).stderr

@@ -43,13 +43,13 @@ def test_dedup_keeps_pages_as_they_are(folder: Path, tmp_path: Path) -> None:
 def test_queries_compare_contents_in_any_encoding(folder: Path) -> None:
     document = folder.parent / "asked.html"
     document.write_bytes(b"\xff\xfe" + page(STORY, 2).encode("utf-16-le"))
-    assert [row[0] for row in lines("query", folder, "-d", document, "--html", *RULES)] == ["one.html", "other.htm"]
-    assert lines("query", folder, "-d", document, *RULES) == []
+    assert [row[0] for row in lines("similar", folder, "-d", document, "--html", *RULES)] == ["one.html", "other.htm"]
+    assert lines("similar", folder, "-d", document, *RULES) == []
     written = page([paragraph + " Düne" for paragraph in STORY], 2).replace("utf-8", "iso-8859-1").encode("latin-1")
-    assert "one.html" in neardup("query", folder, "-d", "-", "--html", *RULES, stdin=written).stdout
-    assert "is not UTF-8" in neardup("query", folder, "-d", "-", *RULES, code=2, stdin=written).stderr
+    assert "one.html" in neardup("similar", folder, "-d", "-", "--html", *RULES, stdin=written).stdout
+    assert "is not UTF-8" in neardup("similar", folder, "-d", "-", *RULES, code=2, stdin=written).stderr
     document.write_text("<html><body><script>1</script></body></html>")
-    stderr = neardup("query", folder, "-d", document, "--html", *RULES, code=2).stderr
+    stderr = neardup("similar", folder, "-d", document, "--html", *RULES, code=2).stderr
     assert says(stderr.splitlines()[-1], "content html", str(document), "no features by words:4")
 
 

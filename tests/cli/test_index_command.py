@@ -38,13 +38,13 @@ def test_an_index_gives_the_answers_of_its_files(sides: tuple[Path, Path, Path],
     document = tmp_path / "document.txt"
     document.write_text(FOX + " again")
     for command in (
-        ("query", "-d", document, "--json"),
-        ("query", "-d", document, "--k", "1"),
-        ("neighbors", "--k", "1"),
+        ("similar", "-d", document, "--json"),
+        ("similar", "-d", document, "--k", "1"),
+        ("similar", "--k", "1"),
     ):
         answers = [neardup(command[0], *where, *command[1:]).stdout for where in ((index,), (old, *RULES))]
         assert answers[0] == answers[1]
-        assert command[0] == "neighbors" or "fox" in answers[0]
+        assert "-d" not in command or "fox" in answers[0]
 
 
 def test_kept_documents_of_a_delivery_are_added_to_the_index(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -108,6 +108,6 @@ def test_options_that_do_not_fit_are_refused(sides: tuple[Path, Path, Path], tmp
     named = write_lines(tmp_path / "named.jsonl", [{**row, "kind": "a"} for row in NEW])
     assert says(refused("dedup", named, *against, *out, "--within", "kind"), "archive", "'kind'", "--within", "text")
     named.unlink()
-    assert says(refused("dedup", index, *out), "archive", "--against", "query")
-    assert says(refused("query", index, "-d", new, "--text-column", "text"), "--text-column", "leave it out")
+    assert says(refused("dedup", index, *out), "archive", "--against", "similar")
+    assert says(refused("similar", index, "-d", new, "--text-column", "text"), "--text-column", "leave it out")
     assert names_in(tmp_path) == before

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from commands import FOX, NEVER, RULES, names_in, neardup, refused, start_process, wait_for_end, write_lines
 from sentences import says
-from typer.testing import CliRunner
 
 from neardup import files
 from neardup.cli.app import app

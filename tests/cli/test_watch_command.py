@@ -126,7 +126,7 @@ def test_pages_can_be_compared_whole(inbox: Path) -> None:
 
 
 def rows(*options: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in neardup("stopped", "news.db", "--json", *options).stdout.splitlines()]
+    return [json.loads(line) for line in neardup("store", "list", "news.db", "--json", *options).stdout.splitlines()]
 
 
 def test_stopped_lists_each_duplicate_with_its_reason(judged: Path) -> None:
@@ -137,24 +137,26 @@ def test_stopped_lists_each_duplicate_with_its_reason(judged: Path) -> None:
         ("y", "rose.txt", "near", "more.jsonl"),
     ]
     assert all(0.7 <= row["similarity"] < 1 for row in found)
-    line = neardup("stopped", "news.db").stdout.splitlines()[0]
+    line = neardup("store", "list", "news.db").stdout.splitlines()[0]
     assert says(line, found[0]["time"], "near", f"{found[0]['similarity']:.4f}", "wire/again.txt repeats fox.txt")
     assert len(rows("--today")) == 3
     tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
     assert rows("--since", tomorrow) == []
-    stderr = neardup("stopped", "news.db", "--since", tomorrow).stderr
+    stderr = neardup("store", "list", "news.db", "--since", tomorrow).stderr
     assert says(stderr, f"0 items stopped since {tomorrow}T00:00:00Z", "the time of the item itself")
     assert len(rows("--since", "2024-01-01")) == 3
 
 
 def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(judged: Path) -> None:
-    stderr = neardup("release", "news.db", "wire/again.txt", "--by", "ann").stderr
+    stderr = neardup("store", "release", "news.db", "wire/again.txt", "--by", "ann").stderr
     assert says(stderr, "wire/again.txt", "original", "out/wire/again.txt")
     assert Path("out/wire/again.txt").read_text() == f"{FOX} today"
     assert not list(Path("dup").rglob("again.txt*"))
     assert [row["id"] for row in rows()] == ["x", "y"]
-    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt' was released already by ann at 20")
-    assert says(refused("release", "news.db", "fox.txt"), "'fox.txt' was not stopped: it is an original")
+    assert says(
+        refused("store", "release", "news.db", "wire/again.txt"), "'wire/again.txt' was released already by ann at 20"
+    )
+    assert says(refused("store", "release", "news.db", "fox.txt"), "'fox.txt' was not stopped: it is an original")
     (judged / "third.txt").write_text(f"{FOX} today")
     neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
     assert rows()[-1] | {"time": ""} == {
@@ -168,10 +170,11 @@ def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(judged
 
 
 def test_a_released_item_of_a_file_of_several_is_written_to_one_of_its_own(judged: Path) -> None:
-    neardup("release", "news.db", "y")
+    neardup("store", "release", "news.db", "y")
     assert json.loads(Path("out/more.jsonl").read_text()) == {"id": "y", "text": f"{ROSE} and again"}
-    neardup("release", "news.db", "x")
-    assert json.loads(Path("out/more~2.jsonl").read_text())["id"] == "x"
+    neardup("store", "release", "news.db", "x")
+    (second,) = Path("out").glob("more~*.jsonl")
+    assert json.loads(second.read_text())["id"] == "x"
     assert [row["id"] for row in rows()] == ["wire/again.txt"]
 
 
@@ -180,23 +183,23 @@ def test_what_cannot_be_released_listed_or_reported_is_refused(judged: Path, mon
     Path("mine.html").write_text("mine")
     before = sorted(Path().rglob("*"))
     for command, parts in {
-        ("release", "news.db", "wire/again.txt"): ("'wire/again.txt'", "dup", "any more"),
-        ("release", "news.db", "nobody"): ("'nobody'", "neardup stopped"),
-        ("release", "none.db", "x"): ("none.db", "not a store"),
-        ("stopped", "in/none.db"): ("none.db", "not a store"),
-        ("stopped", "news.db", "--since", "soon"): ("--since", "'soon'", "not a time"),
-        ("stopped", "news.db", "--today", "--since", "2024"): ("--since 2024", "--today"),
-        ("report", "none.db", "-o", "page.html"): ("none.db", "not a store"),
-        ("report", "out/fox.txt", "-o", "page.html"): ("out/fox.txt",),
-        ("report", "news.db", "-o", "page.htm"): ("page.htm ", ".html"),
-        ("report", "news.db", "-o", "none/page.html"): ("folder none ", "exist", "make it"),
-        ("report", "news.db", "-o", "in/page.html"): ("in/page.html", "is inside", "in:"),
-        ("report", "news.db", "-o", "mine.html"): ("mine.html", "exists", "--force"),
-        ("report", "news.db", "-o", "page.html", "--precision", "0.9"): ("--precision", "--classifier"),
+        ("store", "release", "news.db", "wire/again.txt"): ("'wire/again.txt'", "dup", "any more"),
+        ("store", "release", "news.db", "nobody"): ("'nobody'", "neardup store list"),
+        ("store", "release", "none.db", "x"): ("none.db", "not a store"),
+        ("store", "list", "in/none.db"): ("none.db", "not a store"),
+        ("store", "list", "news.db", "--since", "soon"): ("--since", "'soon'", "not a time"),
+        ("store", "list", "news.db", "--today", "--since", "2024"): ("--since 2024", "--today"),
+        ("store", "report", "none.db", "-o", "page.html"): ("none.db", "not a store"),
+        ("store", "report", "out/fox.txt", "-o", "page.html"): ("out/fox.txt",),
+        ("store", "report", "news.db", "-o", "page.htm"): ("page.htm ", ".html"),
+        ("store", "report", "news.db", "-o", "none/page.html"): ("folder none ", "exist", "make it"),
+        ("store", "report", "news.db", "-o", "in/page.html"): ("in/page.html", "is inside", "in:"),
+        ("store", "report", "news.db", "-o", "mine.html"): ("mine.html", "exists", "--force"),
+        ("store", "report", "news.db", "-o", "page.html", "--precision", "0.9"): ("--precision", "--classifier"),
     }.items():
         assert says(refused(*command), *parts), command
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")
+    assert "pip install 'neardup[report]' brings" in refused("store", "report", "news.db", "-o", "page.html")
     assert sorted(Path().rglob("*")) == before
     assert len(rows()) == 3
 
@@ -209,12 +212,14 @@ def test_a_running_watcher_releases_items_and_a_signal_ends_it_with_0(judged: Pa
         assert started.poll() is None, wait_for_end(started)
         assert time.monotonic() < end
         time.sleep(0.02)
-    assert says(neardup("report", "news.db", "-o", "page.html").stderr, "6 items", "4 duplicates", "page.html")
+    assert says(neardup("store", "report", "news.db", "-o", "page.html").stderr, "6 items", "4 duplicates", "page.html")
     page = Path("page.html").read_text("utf-8")
-    assert "neardup report news.db -o page.html" in Markup(page).text
+    assert "neardup store report news.db -o page.html" in Markup(page).text
     assert "wire/again.txt" in page
-    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is now an original", "out/more.jsonl")
-    assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
+    assert says(
+        neardup("store", "release", "news.db", "x", "--by", "ann").stderr, "x is now an original", "out/more.jsonl"
+    )
+    assert says(refused("store", "release", "news.db", "x"), "'x' was released already by ann")
     assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)
     code, out, err = wait_for_end(started)
@@ -226,4 +231,4 @@ def test_a_running_watcher_releases_items_and_a_signal_ends_it_with_0(judged: Pa
     assert {path.name for path in Path().glob("news.db*")} == {"news.db", "news.db.lock"}
     (judged / "rose-again.txt").write_text(ROSE)
     neardup(*WATCH, "--duplicates", "dup", *FAST, "--once")
-    assert says(neardup("report", "news.db", "-o", "page.html").stderr, "7 items", "4 duplicates")
+    assert says(neardup("store", "report", "news.db", "-o", "page.html").stderr, "7 items", "4 duplicates")

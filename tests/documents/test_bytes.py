@@ -22,6 +22,7 @@ import zstandard
 from input_files import ROWS, encode_rows, read_quarantine, texts_of
 
 from neardup import errors
+from neardup.documents import columnar as columnar_module
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
 from neardup.documents.records import Reason
@@ -263,6 +264,62 @@ def test_copies_of_one_large_value_are_cut_by_decoded_bytes(tmp_path: Path) -> N
             sizes = [batch.texts.nbytes for batch in corpus.scan()]
         assert max(sizes) < 20 << 20
         assert sum(sizes) > 190 << 20
+
+
+def _write_arrow(path: Path, batches: list[pa.RecordBatch], *, as_stream: bool, compression: str | None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    new = pa.ipc.new_stream if as_stream else pa.ipc.new_file
+    with new(str(path), batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("as_stream", [True, False])
+def test_batches_of_arrow_are_held_one_at_a_time(tmp_path: Path, as_stream: bool, compression: str | None) -> None:
+    texts = [[f"{number} {row} " + "x" * 1000 for row in range(1000)] for number in range(30)]
+    batches = [pa.record_batch({"text": pa.array(part)}) for part in texts]
+    path = tmp_path / "a.arrow"
+    _write_arrow(path, batches, as_stream=as_stream, compression=compression)
+    expected = [text for part in texts for text in part]
+    del batches
+    before = pa.total_allocated_bytes()
+    with open_corpus([path]) as corpus:
+        held = [pa.total_allocated_bytes() - before]
+        for _ in corpus.scan():
+            held.append(pa.total_allocated_bytes() - before)
+        assert max(held) < 12 << 20
+        assert texts_of(corpus) == expected
+        keep = pa.array([row % 1000 == 0 for row in range(30_000)]).to_numpy(False)
+        assert corpus.copy(keep, str(tmp_path / "kept.arrow")) == 30
+    assert [text.split()[0] for text in pa.ipc.open_file(tmp_path / "kept.arrow").read_all()["text"].to_pylist()] == [
+        str(number) for number in range(30)
+    ]
+
+
+def test_what_would_decompress_to_far_more_than_its_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = pa.array(["x" * 1_000_000] * 20)
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
+    for name, values in (("batch", texts), ("dictionary", pa.array(["x" * 20_000_000]).dictionary_encode())):
+        batch = pa.record_batch({"text": values})
+        for as_stream in (True, False):
+            path = tmp_path / f"{name}{'-stream' if as_stream else ''}.arrow"
+            _write_arrow(path, [batch], as_stream=as_stream, compression="zstd")
+    paths = sorted(tmp_path.iterdir())
+    assert len(paths) == 5
+    for path in paths:
+        with open_corpus([path]) as corpus:
+            assert len(texts_of(corpus)) in (1, 20)
+    monkeypatch.setattr(columnar_module, "_LARGEST_EXPANSION", 1 << 20)
+    for path in paths:
+        before = pa.total_allocated_bytes()
+        with open_corpus([path], text_column="text", allow_torn=True) as corpus:
+            assert pa.total_allocated_bytes() - before < 1 << 20
+            assert texts_of(corpus) == []
+            [torn] = corpus.torn_files
+        assert "it claims 20" in torn.detail or "it claims 20" in corpus.rejected.examples[0], path
 
 
 def test_a_parquet_page_with_a_wrong_checksum_is_an_unreadable_row_group(tmp_path: Path) -> None:

@@ -89,6 +89,22 @@ def test_a_file_without_the_folder_has_nulls(tmp_path: Path) -> None:
     assert [row["lang"] for row in _rows(tmp_path / "kept.parquet")] == ["de", "de", "en", None]
 
 
-def test_the_name_of_a_folder_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(nd.InputError, match="'lang'"):
-        nd.dedup_files(_folder(tmp_path, "jsonl"), text_column="lang")
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_the_name_of_a_folder_is_not_a_text(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(nd.InputError, match=r"'lang' is the name of a folder, not a text: .*text_column.* key \("):
+        nd.dedup_files(_folder(tmp_path, suffix), text_column="lang")
+    folder = tmp_path / "content=a"
+    folder.mkdir()
+    WRITERS[suffix](pa.table({"abstract": [TEXT, "b"]}), folder / f"part.{suffix}")
+    with nd.open_files(str(folder)) as corpus:
+        assert corpus.text_column == "abstract"
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_the_name_of_a_folder_as_id_is_refused_if_it_has_several_rows(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / "id=7"
+    folder.mkdir()
+    WRITERS[suffix](pa.table({"text": [TEXT, "b"]}), folder / f"part.{suffix}")
+    with pytest.raises(nd.InputError, match=r"column 'id', the name of a folder, which all rows below it have"):
+        nd.dedup_files(str(folder))
+    assert len(nd.dedup_files(str(folder), ids="rows").kept) == 2

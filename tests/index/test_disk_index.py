@@ -23,8 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from references import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 from sentences import says
+from two_sides import SIDES, WAYS, listed, named, plain_pairs
 
 import neardup as nd
+from neardup.index import index as index_module
 from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
@@ -452,3 +454,48 @@ def test_equal_cosines_are_ties_everywhere(place: Path) -> None:
     flow.add_many(nd.Document(str(row), text) for row, text in enumerate(texts))
     assert [(int(row.id), row.similarity) for row in flow.query(text)] == expected[:2]
     assert nd.dedup([*texts, text], **choices).dropped[-1][1:3] == expected[0]
+
+
+@pytest.mark.parametrize("engine", ["memory", "bounded memory", "lsh", "hamming"])
+@pytest.mark.parametrize("largest", [100, 1000, 1 << 25])
+def test_a_reference_in_an_index_has_the_pairs_of_its_documents(engine: str, largest: int, place: Path) -> None:
+    way = WAYS[engine]
+    expected = plain_pairs(way, SIDES)
+    kept = {name: value for name, value in way.options.items() if name != "memory"}
+    old = pa.table(named("o", SIDES.old))
+    gone = pa.table({"id": [f"x{number}" for number in range(30)], "text": SIDES.new[:30]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment, "MAX_FEATURES", largest)
+        index = nd.build_index(old[:200], place, **kept)
+        index = index.add(old[200:]).add(gone).remove(gone["id"].to_pylist())
+        # What is known already is skipped.
+        index = index.add(old[150:250])
+        for again in (index, index.compact()):
+            found = nd.dedup(named("n", SIDES.new), against=again, **way.options)
+            assert sorted(listed(found)) == sorted(expected)
+
+
+@pytest.mark.parametrize("engine", ["memory", "hamming", "second step"])
+def test_a_query_lists_a_document_once(engine: str, place: Path) -> None:
+    way = WAYS[engine]
+    index = nd.build_index(named("o", SIDES.old[:200]), place, **way.options)
+    index = index.add({"id": [f"o{number}" for number in range(200, 340)], "text": SIDES.old[200:]})
+    for text in SIDES.new[:20]:
+        own = way.features(text)
+        right = sorted(f"o{at}" for at, other in enumerate(SIDES.old) if way.matches(own, way.features(other)))
+        assert sorted(similar.id for similar in index.query(text)) == right
+        assert sorted(similar.id for similar in nd.query(named("o", SIDES.old), text, **way.options)) == right
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("_NEAREST_FIRST_BATCH", 1), ("_NEAREST_MAX_BATCH", 70), ("_NEAREST_MAX_QUERIES", 0)]
+)
+@pytest.mark.parametrize("engine", ["memory", "hamming"])
+def test_neighbors_in_an_index_are_listed_once(
+    engine: str, name: str, value: int, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, texts = WAYS[engine].options, pa.table(named("n", SIDES.new))
+    plain = nd.neighbors(texts, 59, **options)
+    index = nd.build_index(texts[:25], place, **options).add(texts[25:])
+    monkeypatch.setattr(index_module, name, value)
+    assert list(nd.neighbors(index, 59, first=60)) == list(plain)

@@ -95,6 +95,14 @@ def test_known_documents_are_skipped_and_counted(archive: Path, tmp_path: Path, 
         nd.open_index(archive).add(rows_of(60), strict_ids=True)
 
 
+def test_python_and_the_command_refuse_a_document_that_comes_twice_if_asked(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": "one two three four five six"}] * 2
+    assert len(nd.build_index(rows, tmp_path / "once")) == 1
+    with pytest.raises(InputError, match="'a'"):
+        nd.build_index(rows, tmp_path / "never", strict_ids=True)
+    assert not (tmp_path / "never").exists()
+
+
 def test_another_text_under_a_known_id_is_refused(archive: Path, tmp_path: Path) -> None:
     before = content(archive)
     path = write_lines(tmp_path / "new.jsonl", [*rows_of(60), {"id": "d20", "text": "another text"}])

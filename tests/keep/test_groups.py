@@ -127,6 +127,13 @@ def test_a_fork_is_dropped_whole_and_a_group_with_news_stays_whole(tmp_path: Pat
         "repo 'main' stays whole",
     )
     assert result.at(1.0).summary["drop_by"]["dropped"] == 1
+    pair = ("explain", path, "fork-1", "main-1", "--features", "words:2")
+    explained = json.loads(neardup(*pair, "--drop-by", "repo", "--json").stdout)
+    assert explained["groups"] == list(result.explain("fork-1", "main-1").groups)
+    shown = " ".join(neardup(*pair, "--drop-by", "repo", "--drop-share", "0.6").stdout.split())
+    assert "groups repo 'fork' is dropped whole for 'main': 5 of its 5 documents match there" in shown
+    assert says(refused(*pair, "--drop-share", "0.6"), "--drop-share", "--drop-by")
+    assert says(refused(*pair, "--drop-by", "rope"), "'rope'", "--drop-by", "repo")
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from labelling_room import TEXTS, Browser
 from sentences import says
-from typer.testing import CliRunner, Result
 
 from neardup.cli.app import app
 from neardup.labels.store import Judgement, LabelStore, majority_labels

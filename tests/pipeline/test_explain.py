@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import time
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -185,9 +189,66 @@ def test_a_pair_of_which_all_is_listed_has_no_notes() -> None:
     assert explain("a b c d e", "a b c d f", Recipe(features="words:2")).notes == ()
 
 
-def test_passages_of_long_texts_are_looked_for_at_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_texts_are_searched_at_their_beginning_and_the_notes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.pipeline.passages.SEARCHED_GRAMS", 50)
     text = " ".join(f"w{number}" for number in range(200))
     why = explain(text, text + " end", Recipe(features="words:2"))
     assert [passage.tokens for passage in why.passages] == [51]
-    assert why.notes == ("passages are looked for among the first 100,000 features of each text",)
+    assert why.notes == ("passages are looked for among the first 50,000 features of each text",)
+    why = explain(f"a b {text}", f"a c {text.replace('w', 'v')}", Recipe(features="words:2"))
+    assert why.left_changes == ((2, 2 + len("b " + " ".join(f"w{number}" for number in range(48)))),)
+    assert why.notes == (
+        "passages are looked for among the first 50,000 features of each text",
+        "changes are looked for among the first 50,000 words outside the shared features of each text",
+    )
+
+
+def hostile_pairs(characters: int) -> dict[str, tuple[str, str]]:
+    """Pairs of about so many characters each, of the shapes that make alignment and common runs slow."""
+    words, random = [f"w{number}" for number in range(characters // 6)], Random(0)
+    marks = "\u0301\u0323" * (characters // 2)
+    han = ["".join(chr(0x4E00 + random.randrange(20_000)) for _ in range(characters)) for _ in range(2)]
+    two = [" ".join(random.choices("ab", k=characters // 2)) for _ in range(2)]
+    return {
+        "all words distinct": (" ".join(words), " ".join(words[1:] + words[:1])),
+        "shuffled": (" ".join(words), " ".join(random.sample(words, len(words)))),
+        "nothing in common": (" ".join(words), " ".join(words).replace("w", "v")),
+        "one word": ("a " * (characters // 2), "a " * (characters // 2 - 1) + "b"),
+        "periodic": ("a.b." * (characters // 4), "b.a.c." + "a.b." * (characters // 4)),
+        "two words": (two[0], two[1]),
+        "one long word": ("x" * characters, "x" * characters + "y"),
+        "marks": ("e" + marks, "e" + marks[::-1]),
+        "Han": (han[0], han[1]),
+        "alternating": (alternating(characters // 16, "y"), alternating(characters // 16, "z")),
+        "sentences of a word": ("a. " * (characters // 3), "b? a. " * (characters // 6)),
+        "lines without a word": ("\n" * characters + "a", ".\n" * (characters // 2)),
+    }
+
+
+@pytest.mark.parametrize("features", ["words:5", "qgrams:5", "sentence_words:2"])
+def test_time_is_linear_for_hostile_texts(features: str) -> None:
+    recipe = Recipe(features=features)
+    small, large = hostile_pairs(2_000), hostile_pairs(16_000)
+    # A collection of garbage goes through all that earlier tests left.
+    gc.disable()
+    try:
+        for shape, pair in small.items():
+            explain(*pair, recipe)
+            begin = time.process_time()
+            explain(*pair, recipe)
+            middle = time.process_time()
+            explain(*large[shape], recipe)
+            # Eight times the text: 64 times the time if it were quadratic.
+            assert time.process_time() - middle < 30 * max(middle - begin, 0.01), shape
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="NEARDUP_LONG=1 runs the long drills")
+def test_a_pair_of_megabytes_is_explained_in_seconds() -> None:
+    explain("a é", "b é", Recipe(features="words:5"))
+    for shape, pair in hostile_pairs(1_000_000).items():
+        cut = tuple(text.encode()[:1_000_000].decode(errors="ignore") for text in pair)
+        begin = time.process_time()
+        explain(cut[0], cut[1], Recipe(features="words:5")).as_dict()
+        assert time.process_time() - begin < 5, shape

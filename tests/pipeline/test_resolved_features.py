@@ -73,10 +73,11 @@ def test_grams_and_their_places_are_those_of_the_definitions(recipe: Recipe, lef
         assert pattern([*hashes[0], *hashes[1]]) == pattern([*expected[0], *expected[1]])
     side = sides[0]
     assert len(side.places) == len(side.grams)
-    assert all(0 <= unit.start <= unit.end <= len(left) for unit in side.units)
+    units = side.units
+    assert all(0 <= start <= end <= len(left) for start, end in zip(units.starts, units.ends, strict=True))
     for gram, place in zip(side.grams, side.places, strict=True):
         assert list(place) == sorted(set(place))
-        texts = [side.units[i].text for i in place]
+        texts = [units.texts[i] for i in place]
         if recipe.features.startswith(("windows", "checksum")):
             assert "".join(str(part) for part in gram).replace(" ", "") == "".join(texts).replace(" ", "")
         else:

@@ -80,9 +80,13 @@ class Case:
         return command_line(self.command, *self.inputs, **named)
 
 
+#: The commands of functions that have another name.
+_COMMANDS = {"neighbors": "similar", "query": "similar"}
+
+
 def command_line(command: str, *inputs: str, **options: Any) -> list[str]:
     """Return the arguments of a command, its options by their names."""
-    words = [*command.split(), *inputs]
+    words = [*_COMMANDS.get(command, command).split(), *inputs]
     for option, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             flag, _, field = flag_of(option).partition(" ")

@@ -96,13 +96,13 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an inbox that is not there": (line_of("watch", "nowhere", originals="out", store="s.db"), ("nowhere",)),
     "a store that is not there": (line_of("label", NEWS, store="l.db", export="out.csv"), ("l.db",)),
     "a recipe to show that is none": (line_of("recipe show", "nosuch"), ("nosuch", "default")),
-    "a recipe to check that is none": (line_of("recipe check", "bad.toml"), ("bad.toml",)),
+    "a recipe to check that is none": (line_of("recipe show", "bad.toml"), ("bad.toml",)),
 }
 #: Commands that the parser of the command line refuses.
 UNPARSED = {
     "an unknown option": (*dedup(NEWS), "--nonsense"),
     "an unknown command": ("nosuch", NEWS),
-    "a missing option": line_of("query", NEWS),
+    "a missing option": line_of("train", NEWS),
     "too few ids": line_of("explain", NEWS, "nw-0001"),
 }
 
@@ -334,7 +334,7 @@ def test_a_shown_recipe_is_that_recipe(name: str, folder_of_files: Path) -> None
         )
     named, mine = (json.loads((folder_of_files / one).read_text()) for one in ("named.json", "mine.json"))
     assert named["fingerprint"] == mine["fingerprint"]
-    assert call(*line_of("recipe check", "mine.toml"), folder=folder_of_files).code == 0
+    assert call(*line_of("recipe show", "mine.toml"), folder=folder_of_files).code == 0
 
 
 def _process(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:

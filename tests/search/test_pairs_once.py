@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from compared import edited_texts, numbered_words
 from hypothesis import given
 from hypothesis import strategies as st
+from two_sides import SIDES, WAYS, constants, listed, named, plain_pairs
 
 import neardup as nd
 from neardup.kernels.window import HALF_RANGE
-from neardup.search import bounded_join, engines, join, scan_count
+from neardup.search import bounded_join, engines, join, nearest, scan_count
 
 #: The options of each engine, and constants of its modules that bring its paths about in a small corpus.
 ENGINES: dict[str, tuple[dict[str, Any], dict[Any, dict[str, int]]]] = {
@@ -65,23 +65,40 @@ def test_no_pair_comes_twice(engine: str, seed: int, count: int, against: bool, 
     assert len(pairs) == len(set(pairs)) == len(result.pairs)
 
 
-def test_two_sides_with_the_density_limit_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Prefixes of the input meet seldom, those of the reference often.
-    rng = np.random.default_rng(7)
-    weights = 1 / np.arange(1, 41)
-    sets: dict[frozenset[int], None] = {}
-    while len(sets) < 900:
-        sets[frozenset(rng.choice(40, 8, replace=False, p=weights / weights.sum()).tolist())] = None
-    texts = [" ".join(f"w{number}" for number in numbers) for numbers in sets]
-    found = {}
-    for limit in (-1, 100, 1000, 10_000, 30_000, 100_000, 1 << 40):
-        monkeypatch.setattr(join, "MIN_MEETINGS", limit)
-        monkeypatch.setattr(join, "_MEETINGS_PER_FEATURE", 0)
-        result = nd.dedup(texts[:60], against=texts[60:], features="words:1", threshold=0.7)
-        found[limit] = [(pair.left, pair.right, pair.right_from, pair.similarity) for pair in result.pairs]
-    first = found[-1]
-    assert len(first) == len(set(first)) > 20
-    assert {tuple(pairs) for pairs in found.values()} == {tuple(first)}
+@pytest.mark.parametrize("engine", WAYS)
+def test_two_sides_with_the_density_limit_between_them(engine: str) -> None:
+    way = WAYS[engine]
+    expected = plain_pairs(way, SIDES)
+    between = sum(right[0] == "o" for _, right in expected)
+    assert between > 20
+    assert len(expected) > between
+    for chosen in constants(way):
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name, value in chosen:
+                patch.setattr(module, name, value)
+            with nd.dedup(named("n", SIDES.new), against=named("o", SIDES.old), **way.options) as result:
+                found = listed(result)
+        assert sorted(found) == sorted(expected), chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_MIN_LISTED", 1),
+        ("_MIN_LISTED", 500),
+        ("_QUERIES_PER_PIECE", 1),
+        ("_CAPACITY", 1),
+    ],
+)
+@pytest.mark.parametrize("engine", ["memory", "weighted", "hamming"])
+def test_neighbors_are_listed_once(engine: str, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = WAYS[engine].options
+    plain = list(nd.neighbors(SIDES.new, 59, **chosen))
+    monkeypatch.setattr(nearest, "_LISTED_SHARE", 1 << 40)
+    monkeypatch.setattr(nearest, name, value)
+    assert list(nd.neighbors(SIDES.new, 59, threads=2, **chosen)) == plain
+    pairs = {(neighbor.document, neighbor.neighbor) for neighbor in plain}
+    assert len(plain) == len(pairs) > 1000
 
 
 def test_more_documents_than_counting_tells_apart_are_joined_by_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,12 +122,12 @@ def test_the_release_command_names_the_call_of_the_service(tmp_path: Path) -> No
         batch = {"documents": [document("a"), document("b/1", EDITED)]}
         for name, store in (("main", "news.db"), ("wire", "news.db.indexes/wire.db")):
             client.post(f"/v1/indexes/{name}/documents", json=batch).raise_for_status()
-            message = refused("release", tmp_path / store, "b/1")
+            message = refused("store", "release", tmp_path / store, "b/1")
             call = f"{str(client.base_url).rstrip('/')}/v1/indexes/{name}/documents/b%2F1/release"
             assert says(message, store, "is in use by neardup serve", "'b/1'", f"POST {call}")
             assert client.post(call).json()["verdict"]["kind"] == "original"
-            assert says(refused("release", tmp_path / store, "b/1"), "'b/1' was released already at 20")
-            assert says(refused("release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
+            assert says(refused("store", "release", tmp_path / store, "b/1"), "'b/1' was released already at 20")
+            assert says(refused("store", "release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
 
 
 def test_stopped_documents_are_returned_in_pages(client: httpx.Client) -> None:
@@ -261,7 +261,11 @@ def test_a_window_is_read_back_as_it_was_given(tmp_path: Path) -> None:
         ("new", {"recipe": "/etc/passwd"}, "is not known"),
         ("new", {"recipe": "ddd", "classifier": "x"}, "one of the two"),
         ("new", {"choices": {"threshold": 2}}, "threshold"),
-        ("new", {"choices": {"threshold": True}}, "is true, and must be a number or a text"),
+        (
+            "new",
+            {"choices": {"threshold": True}},
+            "A value of choices is true or false, and must be a number or a text",
+        ),
         # Options of nd.Index, and no fields of a recipe.
         ("new", {"choices": {"path": "evil.db"}}, "'path' is neither a field of a recipe"),
         ("new", {"choices": {"now": 5}}, "'now' is neither a field of a recipe"),
@@ -375,7 +379,7 @@ def test_metrics_count_verdicts_and_requests(tmp_path: Path) -> None:
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service whose answers have at most 20 kB, with 30 copies of a text under long ids."""
     with served(tmp_path_factory.mktemp("narrow"), limits=Limits(max_answer=20_000)) as client:
-        enter(client, *(document(f"{at}{'😀' * 100}") for at in range(30)))
+        enter(client, *(document(f"{at}{'😀' * 250}") for at in range(30)))
         yield client
 
 
@@ -395,12 +399,12 @@ def test_stopped_documents_come_in_pages_that_fit(narrow: httpx.Client) -> None:
         cursor, pages = answer.json()["cursor"], pages + 1
         found += [one["id"] for one in answer.json()["stopped"]]
     assert pages > 2
-    assert found == [f"{at}{'😀' * 100}" for at in range(1, 30)]
+    assert found == [f"{at}{'😀' * 250}" for at in range(1, 30)]
 
 
 def test_a_query_returns_the_most_similar_that_fit(narrow: httpx.Client) -> None:
     narrow.put("/v1/indexes/all", json={"against": "everything"})
-    documents = [document(f"{at}{'😀' * 100}") for at in range(30)]
+    documents = [document(f"{at}{'😀' * 250}") for at in range(30)]
     narrow.post("/v1/indexes/all/documents", json={"documents": documents})
     answer = narrow.post("/v1/indexes/all/query", json={"text": FOX, "k": 30})
     assert len(answer.content) <= 20_000

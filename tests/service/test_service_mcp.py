@@ -23,7 +23,7 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
     from neardup.service.mcp import Tools
 
     store = str(tmp_path / "memory.db")
-    with start_process("mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
+    with start_process("serve", "--mcp", "--store", store, stdin=subprocess.PIPE, stderr=None) as process:
         sent, answered = process.stdin, process.stdout
         assert sent is not None
         assert answered is not None
@@ -61,6 +61,20 @@ def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:
         found = call("check", text=EDITED)
         assert (found["kind"], found["of"], found["text_of_original"]) == ("near", "m1", FOX)
         assert "belongs to another text" in call("enter", text=OTHER, id="m1")
+        # Wrong arguments are one sentence, and none is ignored.
+        for wrong, sentence in (
+            ({"txt": FOX}, "enter has no argument 'txt'; its arguments are text, id, title"),
+            ({}, "text is missing; give it"),
+            ({"text": 5}, "text is 5; it should be a valid string"),
+            ({"text": ""}, "text is empty; give the text to remember"),
+            ({"text": FOX, "id": "x" * 1025}, "at most 1024 characters"),
+        ):
+            assert sentence in call("enter", **wrong)
+        # A long text is cut for the agent, which reads all of it.
+        long_text = f"{OTHER} and so on. " * 1000
+        call("enter", text=long_text, id="long")
+        (shown,) = call("query", text=long_text)
+        assert shown["text"] == f"{long_text[:10_000]}…"
         (found,) = call("query", text=EDITED)
         assert (found["id"], found["text"]) == ("m1", FOX)
         sent.close()
@@ -94,4 +108,4 @@ def test_tools_use_a_running_service(tmp_path: Path) -> None:
 
 def test_it_needs_one_of_a_store_and_a_service() -> None:
     for options in ([], ["--store", "x.db", "--url", "http://127.0.0.1:9"]):
-        assert "mcp needs --store FILE" in refused("mcp", *options)
+        assert "--mcp needs --store FILE" in refused("serve", "--mcp", *options)

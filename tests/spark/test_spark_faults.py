@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sentences import says
-from typer.testing import CliRunner
 
 from neardup import errors
 from neardup.spark.failures import spark_errors

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from neardup.stream.document import FLAGS, Verdict
-from neardup.stream.store import Store, StoredDocument, StoreIdentity
+from neardup.search.window import EventTime
+from neardup.stream.document import FLAGS, Arrival, Verdict
+from neardup.stream.store import Store
+from neardup.stream.store_file import StoreIdentity
 
 IDENTITY = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
 
@@ -15,15 +19,21 @@ def open_store(path: Path, **changes: Any) -> Store:
     return Store(path, IDENTITY._replace(**changes))
 
 
-def stored_document(
-    serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any
-) -> StoredDocument:
-    verdict = Verdict(name or f"doc{serial}", "original", None, None, serial / 4, "", None)
-    row = StoredDocument(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
-    return row._replace(**changes)
+def stored_document(serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any) -> Arrival:
+    verdict = changes.pop("verdict", Verdict(name or f"doc{serial}", "original", None, None, serial / 4, "", None))
+    return arrival_of(serial, verdict, text, serial * 250_000, serial * 250_000, **changes)
 
 
-def batch(number: int, size: int = 7) -> list[StoredDocument]:
+def arrival_of(serial: int, verdict: Verdict, text: str | None, time: int, expiry: int, **fields: Any) -> Arrival:
+    """Return the arrival of a judged document, as a store returns it."""
+    event_time = EventTime(time, expiry, 0, round(verdict.time * 1e6))
+    return replace(
+        Arrival(verdict.id, text, serial=serial, event_time=event_time, is_held=text is not None, verdict=verdict),
+        **fields,
+    )
+
+
+def batch(number: int, size: int = 7) -> list[Arrival]:
     """Return one of many batches; its texts have many lengths, some over several pages."""
     first = number * size
     return [
@@ -36,12 +46,12 @@ class Twin:
     """The twin of a store, in dicts."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, StoredDocument] = {}
+        self.rows: dict[int, Arrival] = {}
         self.window_serials: set[int] = set()
         self.unplaced: set[int] = set()
         self.state: dict[str, str] = {}
 
-    def record(self, rows: list[StoredDocument], state: dict[str, str]) -> None:
+    def record(self, rows: list[Arrival], state: dict[str, str]) -> None:
         self.rows |= {row.serial: row for row in rows}
         self.window_serials |= {row.serial for row in rows if row.is_held}
         self.unplaced |= {row.serial for row in rows if row.origin}
@@ -50,9 +60,13 @@ class Twin:
     def forget(self, below: int) -> None:
         self.window_serials = {serial for serial in self.window_serials if serial >= below}
 
-    def expected_row(self, serial: int) -> StoredDocument:
+    def expected_row(self, serial: int) -> Arrival:
         row = self.rows[serial]
-        return row if serial in self.window_serials else row._replace(is_held=False, text=None, title="")
+        if serial in self.window_serials:
+            return row
+        row = copy(row)
+        row.is_held, row.text, row.title = False, None, ""
+        return row
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):

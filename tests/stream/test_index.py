@@ -14,7 +14,8 @@ import pytest
 from classifiers import FACTS, make_classifier
 from naive_window import NaiveIndex
 from sentences import says
-from streaming import DAY, FOX, HOUR, NOON, ROSE, SetClock, documents, id_similarities, plain_verdict
+from streaming import DAY, FOX, HOUR, NOON, ROSE, SetClock, documents, id_similarities, plain_verdict, small_epochs
+from two_sides import SIDES, WAYS
 
 import neardup as nd
 from neardup.classifier.evidence import Contribution, EvidenceTable
@@ -254,3 +255,23 @@ def test_a_verdict_contains_the_evidence_of_the_classifier() -> None:
     assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
     assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
     assert (last.kind, last.score, last.measures) == ("original", None, ())
+
+
+@pytest.mark.parametrize("least", [0, 1, 6])
+@pytest.mark.parametrize("window", [None, "350 documents", "100 documents"])
+@pytest.mark.parametrize("engine", ["memory", "lsh", "hamming", "second step"])
+def test_a_window_lists_a_document_once(engine: str, window: str | None, least: int) -> None:
+    way = WAYS[engine]
+    rows = [*SIDES.old, *SIDES.new]
+    size = len(rows) if window is None else int(window.split()[0])
+    features = [way.features(text) for text in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        small_epochs(patch, least)
+        with nd.Index(window=window, against="everything", **way.options) as index:
+            index.add_many(nd.Document(str(number), text) for number, text in enumerate(rows))
+            for number in range(len(rows) - 20, len(rows)):
+                found = [similar.id for similar in index.query(rows[number])]
+                inside = [
+                    at for at in range(len(rows) - size, len(rows)) if way.matches(features[number], features[at])
+                ]
+                assert sorted(found) == sorted(map(str, inside))

@@ -53,6 +53,23 @@ def test_another_text_under_an_id_is_a_version(options: dict[str, Any]) -> None:
         assert index.verdict_of("a~3") == new
 
 
+def test_a_version_that_repeats_another_document_is_known(options: dict[str, Any]) -> None:
+    with nd.Index("ddd", **options) as index:
+        index.add_many([nd.Document("other", ROSE, NOON), nd.Document("a", FOX, NOON)])
+        verdict = index.add(nd.Document("a", ROSE, NOON))
+        assert (verdict.id, verdict.kind, verdict.of) == ("a~2", "exact", "other")
+        assert [index.add(nd.Document("a", ROSE, NOON)) for _ in range(2)] == [verdict._replace(known=True)] * 2
+        assert index.statistics.documents == 3
+
+
+def test_a_known_document_is_known_beside_one_far_ahead(options: dict[str, Any]) -> None:
+    with nd.Index("ddd", **options) as index:
+        first = index.add(nd.Document("a", FOX, NOON))
+        batch = [nd.Document("a", FOX, NOON), *(nd.Document(f"{n}", f"{SHIP} {n}", NOON + 9 * DAY) for n in range(3))]
+        for _ in range(2):
+            assert index.add_many([*batch, batch[0]])[0] == first._replace(known=True)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 9])
 def test_versions_may_replace(options: dict[str, Any], batch: int) -> None:
     documents = [

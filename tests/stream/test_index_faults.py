@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from streaming import DAY, EDITED, FOX, HOUR, NOON, FailingConnection, SetClock, failing
+from streaming import DAY, EDITED, FOX, HOUR, NOON, ROSE, FailingConnection, SetClock, failing
 
 import neardup as nd
 from neardup.errors import StoreError
@@ -102,3 +104,90 @@ def test_an_empty_segment_is_there_again_after_a_failure(tmp_path: Path) -> None
         with failing(index.store, "write"), pytest.raises(StoreError):
             index.add(batch[1])
         assert [verdict.kind for verdict in index.add_many(batch)] == ["original", "exact"]
+
+
+class GoneConnection(FailingConnection):
+    """The connection of a store whose disk is gone from a commit on; ``back`` says whether it is there again."""
+
+    back = False
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT":
+            self.fails = "all"
+        if self.fails == "all" and not self.back:
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.connection.execute(statement, *values)
+
+
+def test_an_index_whose_disk_is_gone_refuses_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + DAY)) as index:
+        index.add(nd.Document("a", FOX, NOON))
+        connection = GoneConnection(index.store._connection, "")  # type: ignore[union-attr]
+        index.store._connection = connection  # type: ignore[union-attr]
+        for _ in range(2):
+            # Nobody can say whether the disk has the document, so it is neither found nor denied.
+            with pytest.raises(StoreError, match=r"news\.db"):
+                index.add(nd.Document("b", ROSE, NOON + 60))
+            for use in (index.query, lambda text: index.check([nd.Document("c", text)]), index.__contains__):
+                with pytest.raises(StoreError, match=r"news\.db"):
+                    use(ROSE)
+        connection.back = True
+        assert (list(index), index.query(ROSE), index.query(FOX)[0].id) == (["a"], [], "a")
+        assert index.add(nd.Document("b", ROSE, NOON + 60)).kind == "original"
+        assert index.statistics.documents == 2
+
+
+@pytest.mark.parametrize("change", ["add", "forget", "replace", "release", "remove"])
+@pytest.mark.parametrize("fails", ["commit", "after", "write"])
+def test_after_an_interruption_memory_is_what_the_disk_has(tmp_path: Path, change: str, fails: str) -> None:
+    class Interrupted(FailingConnection):
+        def execute(self, statement: str, *values: Any) -> Any:
+            result = self.connection.execute(statement, *values)
+            if statement == {"commit": "BEGIN IMMEDIATE", "after": "COMMIT"}.get(self.fails):
+                self.fails = ""
+                raise KeyboardInterrupt
+            return result
+
+        def executemany(self, statement: str, values: Any) -> Any:
+            if self.fails == "write":
+                raise KeyboardInterrupt
+            return self.connection.executemany(statement, values)
+
+    options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + DAY), "against": "everything"}
+    index: nd.Index
+    changes: dict[str, Callable[[], Any]] = {
+        "add": lambda: index.add_many([nd.Document("c", ROSE, NOON + 90), nd.Document("d", f"{ROSE} today", NOON)]),
+        "forget": lambda: index.forget("a"),
+        "replace": lambda: index.replace(nd.Document("a", ROSE, NOON + 90)),
+        "release": lambda: index.release(nd.Document("b", EDITED)),
+        "remove": lambda: index.remove("a"),
+    }
+    with nd.Index(**options) as index:
+        index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])
+        try:
+            with failing(index.store, fails, Interrupted):
+                changes[change]()
+            assert (change, fails) == ("remove", "write")
+        except KeyboardInterrupt:
+            pass
+        found = [list(index), index.query(FOX), index.query(ROSE), index.statistics._replace(bytes=0, segments=0)]
+        verdicts = [index.verdict_of(name) for name in "abcd"]
+    with nd.Index(**options) as index:
+        again = [list(index), index.query(FOX), index.query(ROSE), index.statistics._replace(bytes=0, segments=0)]
+        assert (found, verdicts) == (again, [index.verdict_of(name) for name in "abcd"])
+
+
+def test_an_interruption_without_a_store_leaves_no_document_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    with nd.Index(now=SetClock(NOON + 90 * DAY)) as index:
+        index.add(nd.Document("a", FOX, NOON))
+        # The second one confirms the first, so that all others leave.
+        batch = [nd.Document("far", ROSE, NOON + 9 * DAY), nd.Document("further", f"{ROSE} 1", NOON + 9 * DAY + 60)]
+        for module in ("recent_verdicts.RecentVerdicts.record", "matcher.Verdict"):
+            with monkeypatch.context() as patch:
+                patch.setattr(f"neardup.stream.{module}", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+                with pytest.raises(KeyboardInterrupt):
+                    index.add_many(batch)
+            assert (list(index), index.query(FOX)[0].id, index.query(ROSE)) == (["a"], "a", [])
+            assert (index.statistics.documents, index.statistics.clock) == (1, NOON)
+        assert [verdict.flag for verdict in index.add_many(batch)] == ["ahead", ""]
+        assert index.verdict_of("further").of == "far"  # type: ignore[union-attr]

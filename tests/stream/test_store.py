@@ -16,15 +16,15 @@ import stop_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sentences import says
-from storing import Twin, open_store, stored_document
+from storing import Twin, arrival_of, open_store, stored_document
 from streaming import examples
 
 import neardup as nd
 from neardup.classifier.evidence import Contribution
 from neardup.errors import ClosedStore, StoreError
 from neardup.stream import store as store_module
-from neardup.stream.document import FLAGS, Verdict
-from neardup.stream.store import Store, StoredDocument, StoreReader, request_release
+from neardup.stream.document import FLAGS, Arrival, Verdict
+from neardup.stream.store import Store, StoreReader, request_release
 from neardup.text import stop_words as lists
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -38,7 +38,7 @@ CLASSIFIER_SCHEMA = st.tuples(FINITE, CONTRIBUTIONS.map(tuple))
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[StoredDocument]:
+def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Arrival]:
     rows = []
     for _ in range(draw(st.integers(0, 6))):
         first += draw(st.sampled_from([0, 0, 0, 1, 50]))
@@ -57,7 +57,7 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[StoredDocument
         text = draw(st.none() | TEXTS | st.integers(1, 5).map(lambda n: "long é" * 1500 * n))
         origin = draw(st.sampled_from(["", "in/a", "in/b\0c"]))
         title = "" if text is None else draw(st.just("") | TEXTS)
-        rows.append(StoredDocument(first, verdict, origin, draw(WHOLE), draw(WHOLE), text is not None, text, title))
+        rows.append(arrival_of(first, verdict, text, draw(WHOLE), draw(WHOLE), origin=origin, title=title))
         first += 1
     return rows
 
@@ -129,7 +129,7 @@ def test_unplaced_documents_can_be_marked_while_they_are_read(tmp_path: Path) ->
     ],
     ids=["id", "serial", "twice", "kind"],
 )
-def test_a_document_that_cannot_be_stored_rejects_its_batch(last: StoredDocument, tmp_path: Path) -> None:
+def test_a_document_that_cannot_be_stored_rejects_its_batch(last: Arrival, tmp_path: Path) -> None:
     twin = Twin()
     with open_store(tmp_path / "news.db") as store:
         twin.record(first := [stored_document(0), stored_document(1)], {"clock": "1"})

@@ -21,7 +21,8 @@ from streaming import AT_LENGTH
 
 import neardup as nd
 from neardup.errors import StoreError
-from neardup.stream.store import APPLICATION, Store, StoreReader
+from neardup.stream.store import Store, StoreReader
+from neardup.stream.store_file import APPLICATION
 
 HERE = str(Path(__file__).parent)
 WRITER = """
@@ -282,7 +283,7 @@ def test_a_store_has_one_living_writer(path: Path) -> None:
 
 
 def test_another_writing_program_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.stream.store._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("neardup.stream.store_file._BUSY_SECONDS", 0.05)
     with open_store(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError) as caught:

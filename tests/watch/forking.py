@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 from neardup.cli.app import app
 from neardup.stream.store import Store
-from neardup.watch import batches, outputs
+from neardup.watch import judging, outputs
 from neardup.watch.placement import Placer
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
-    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
+    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_place_file")),
     *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 steps = 0
@@ -46,7 +46,7 @@ def run(arguments: list[str], last: int, after: float) -> NoReturn:
     os.dup2(log, 2)
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - as long as the process
     # Small batches make many steps between a verdict and its file's move.
-    batches._BATCH_ITEMS = batches._BATCH_FILES = 7
+    judging._BATCH_ITEMS = judging._BATCH_FILES = 7
     for owner, name in STEPS:
         setattr(owner, name, counted(getattr(owner, name), last, after))
     code: Any = 70

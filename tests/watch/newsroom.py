@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,13 @@ class Newsroom:
         return WatchSettings(**(folders | chosen | changes))
 
     @contextmanager
-    def watcher(self, window: str = "24h", versions: str = "keep", **changes: Any) -> Iterator[Watcher]:
+    def watcher(
+        self, window: str = "24h", versions: str = "keep", now: Callable[[], float] = time.time, **changes: Any
+    ) -> Iterator[Watcher]:
         """A watcher with its index open."""
         recipe = None if self.classifier else "ddd"
-        with Index(recipe, classifier=self.classifier, window=window, versions=versions, path=self.store) as index:
+        options: dict[str, Any] = {"window": window, "versions": versions, "now": now}
+        with Index(recipe, classifier=self.classifier, path=self.store, **options) as index:
             assert index.store is not None
             index.reports_late = False
             log = Log(lambda event, fields: self.events_seen.append((event, fields)))
@@ -155,6 +159,11 @@ def names_in(folder: Path) -> list[str]:
     return [name for name in found if ".neardup.json" not in name and not name.startswith(".neardup/")]
 
 
+def without_digits(names: Iterable[str]) -> list[str]:
+    """Return names without the digits of a stamp that end the second name of a file."""
+    return [re.sub(r"(~\d{8}T\d{6})-[0-9a-f]{6}", r"\1", name) for name in names]
+
+
 def sidecar(path: Path) -> dict[str, Any]:
     """Return the sidecar of a file."""
     found: dict[str, Any] = json.loads(path.with_name(f"{path.name}.neardup.json").read_text("utf-8"))
@@ -165,6 +174,11 @@ def feed_of(items: list[tuple[str, str]]) -> str:
     """Return an RSS feed of guids and texts."""
     inside = "".join(f"<item><guid>{guid}</guid><description>{text}</description></item>" for guid, text in items)
     return f'<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{inside}</channel></rss>'
+
+
+def lines_in(path: Path) -> list[dict[str, Any]]:
+    """Return the records in a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def lines_of(items: list[dict[str, Any]]) -> str:

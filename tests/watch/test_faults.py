@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 from forking import STEPS
-from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
+from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of, without_digits
 from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import batches, outputs, watcher
-from neardup.watch.inbox import Inbox, inbox_lock
+from neardup.watch import judging, outputs, watcher
+from neardup.watch.inbox import Inbox, inbox_lock, read_unchanged
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once after a fault."""
-    monkeypatch.setattr(batches, "_MAX_RETRY_S", 0.01)
+    monkeypatch.setattr(judging, "_MAX_RETRY_S", 0.01)
     monkeypatch.setattr(watcher, "_MAX_PAUSE_S", 0.01)
 
 
@@ -125,7 +125,7 @@ def test_a_missing_inbox_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_touched_stops_no_other(
     step: str, number: int, room: Newsroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unlink, read_file, refusals = os.unlink, batches.read_file, 2
+    unlink, read, refusals = os.unlink, read_unchanged, 2
 
     def refuse(path: str) -> None:
         nonlocal refusals
@@ -138,12 +138,12 @@ def test_a_file_that_may_not_be_touched_stops_no_other(
             refuse(str(path))
         unlink(path, **options)
 
-    def refuse_to_read(root: str, found: Any, *rest: Any) -> Any:
-        refuse(found.path)
-        return read_file(root, found, *rest)
+    def refuse_to_read(path: str, stamp: Any) -> Any:
+        refuse(path)
+        return read(path, stamp)
 
     if step == "read":
-        monkeypatch.setattr(batches, "read_file", refuse_to_read)
+        monkeypatch.setattr("neardup.watch.delivery.read_unchanged", refuse_to_read)
     else:
         monkeypatch.setattr(os, "unlink", refuse_to_unlink)
     room.deliver("locked.txt", text_of(1))
@@ -229,7 +229,9 @@ def test_a_file_replaced_after_its_verdict_loses_neither_version(
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(Store, "record", recording)
     room.run_once(place=place)
-    assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
+    placed = files_in(room.out)
+    assert without_digits(placed) == ["news.txt", "news~19700101T000139.txt"]
+    assert list(placed.values()) == [text_of(1).encode(), text_of(2).encode()]
     assert room.verdicts() == {"news.txt": ("original", None), "news.txt~2": ("original", None)}
     assert room.events("replaced")[0]["file"] == "news.txt"
 
@@ -251,7 +253,9 @@ def test_a_file_replaced_during_its_move_is_judged_too(
     room.deliver("news.txt", text_of(1))
     monkeypatch.setattr(os, "link", linking)
     room.run_once()
-    assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
+    placed = files_in(room.out)
+    assert without_digits(placed) == ["news.txt", "news~19700101T000139.txt"]
+    assert list(placed.values()) == [text_of(1).encode(), text_of(2).encode()]
 
 
 def test_a_file_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 
@@ -210,6 +211,22 @@ def test_undeclared_prefixes_are_those_that_feeds_use() -> None:
     assert not found.broken_parts
 
 
+def test_feeds_one_after_the_other_give_all_their_items() -> None:
+    found, items = read_file("x", feed(item("one") + item("two")) + "\n" + feed(item("three")))
+    assert ([one.text for one in items], found.broken_parts) == (["T\none", "T\ntwo", "T\nthree"], [])
+    assert len(found.notes) == 1
+
+
+def test_a_namespace_that_is_no_address_does_no_harm() -> None:
+    for address in (" http://purl.org/rss/1.0/modules/content/", "http://x y", "content", ""):
+        body = f"<item><title>T</title><c:encoded>{TEXT}</c:encoded><c:date>2020-01-01</c:date></item>"
+        text = feed(body + item("one")).replace("<rss ", f"<rss xmlns:c='{address}' ")
+        found, items = read_file("x", text)
+        assert [one.text for one in items] == [f"T\n{TEXT}", "T\none"], address
+        assert (items[0].timestamp is None, found.broken_parts, len(found.notes) < 2) == (False, [], True)
+        assert item_fields(read_file("x", items[0].raw)[1]) == item_fields(items[:1])
+
+
 MEDIA = 'xmlns:media="http://search.yahoo.com/mrss/"'
 ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
 IN_ATOM = 'xmlns:a="http://www.w3.org/2005/Atom"'
@@ -223,6 +240,8 @@ BODIES = [
     f"<body {XHTML}><p>B</p></body>",
     f"<div {XHTML}><p>B</p></div>",
     "<summary>B</summary>",
+    "<fullitem>&lt;p&gt;B&lt;/p&gt;</fullitem>",
+    f"<itunes:subtitle {ITUNES}>B</itunes:subtitle>",
     f"<itunes:summary {ITUNES}>B</itunes:summary>",
     f"<media:description {MEDIA}>B</media:description>",
     f"<media:group {MEDIA}><media:title>M</media:title><media:description>B</media:description></media:group>",
@@ -252,6 +271,71 @@ def test_the_body_of_a_feed_item_is_read_wherever_it_is(body: str, kind: str) ->
     )
 
 
+METADATA = [
+    "<pubDate>Thu, 21 Mar 2019 12:30:00 GMT</pubDate>",
+    "<expirationDate>21 March 2029 12:30:00 GMT</expirationDate>",
+    "<pubDate>Seg, 24 Set 2018 19:22:00 -0300</pubDate>",
+    "<where>43.257 -71.921 42.943 -72.129 42.784 -72.338</where>",
+    "<renditions>NITF Story Download</renditions>",
+]
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_dates_places_and_other_metadata_are_not_the_text_of_an_item(metadata: str) -> None:
+    found, items = read_file("x", feed(f"<item><title>T</title>{metadata}</item>"))
+    assert [one.text for one in items] == ["T"]
+    assert not [note for note in found.notes if "compared" in note.text]
+    name, text = metadata[1:].split(">")[0], metadata.split(">")[1].split("<")[0]
+    found, items = read_file("x.json", json.dumps({"title": "T", name: text}))
+    assert [one.text for one in items] == ["T"]
+
+
+def test_a_field_that_teases_gives_way_to_the_text() -> None:
+    declared = 'xmlns:c="http://purl.org/rss/1.0/modules/content/"'
+    for teaser in ("...", "&lt;b&gt;T&lt;/b&gt;", "&lt;img src='x.png'&gt;"):
+        body = f"<c:encoded {declared}>{teaser}</c:encoded><description>{TEXT}</description>"
+        assert [one.text for one in read_file("x", feed(f"<item><title>T</title>{body}</item>"))[1]] == [f"T\n{TEXT}"]
+    for teaser in ("...", "<b>T</b>", ""):
+        fields = {"title": "T", "content": teaser, "description": TEXT}
+        assert [one.text for one in read_file("x.json", json.dumps(fields))[1]] == [f"T\n{TEXT}"]
+
+
+def test_a_text_without_spaces_is_a_text() -> None:
+    text = "港口委员会周二投票决定拓宽东航道"
+    for fields in ({"zhengwen": text}, {"parts": [{"p": text}, {"p": "!"}]}):
+        found, items = read_file("x.json", json.dumps({"title": "T"} | fields))
+        assert ([one.text for one in items], len(found.notes)) == ([f"T\n{text}"], 1)
+
+
+def test_items_of_ninjs_2_and_3_are_read() -> None:
+    fields = {"uri": "n1", "headlines": [{"role": "main", "value": "H"}], "bodies": [{"role": "main", "value": TEXT}]}
+    fields |= {"descriptions": [{"value": "short"}], "subjects": [{"name": "a harbour of some size"}]}
+    found, items = read_file("x.json", json.dumps(fields))
+    assert ([one.text for one in items], found.notes) == ([f"H\n{TEXT}"], [])
+
+
+def test_a_picture_or_document_with_rdf_in_it_is_not_a_feed() -> None:
+    metadata = "<x:xmpmeta><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'></rdf:RDF></x:xmpmeta>"
+    picture = b"\xff\xd8\xff\xe0\0\x10JFIF\0" + metadata.encode() + b"\xff\xd9"
+    feed_inside = b"\xff\xd8\xff\xe0\0\x10JFIF\0" + feed(item("one")).encode()
+    for data in (picture, feed_inside):
+        found, items = read_file("x.jpg", data)
+        assert ([part.reason for part in found.broken_parts], items) == (["NUL bytes, so it is no text"], [])
+    assert read_file("x", b"%PDF-1.4\n" + metadata.encode())[0].kind == "text"
+    found, items = read_file("x.rdf", metadata[11:-12])
+    assert ([part.reason for part in found.broken_parts], items) == (
+        ["XML without an item or a channel (it begins with <RDF>)"],
+        [],
+    )
+
+
+def test_a_package_is_noted() -> None:
+    package = '<packageItem xmlns="http://iptc.org/std/nar/2006-10-01/" guid="p"><groupSet/></packageItem>'
+    found, items = read_file("x.xml", package)
+    assert (items, found.broken_parts) == ([], [])
+    assert [note.text for note in found.notes] == ["it has no news item, and a package has no text of its own"]
+
+
 ATOM_CONTENTS = [
     f"<content>{TEXT}</content>",
     f'<content type="text">{TEXT}</content>',
@@ -261,7 +345,10 @@ ATOM_CONTENTS = [
     f'<content type="text/html; charset=utf-8">&lt;p&gt;{TEXT}&lt;/p&gt;</content>',
     f'<content type="xhtml"><div {XHTML}><p>{TEXT}</p></div></content>',
     f'<content type="html" src="https://x.example/1"/><summary>{TEXT}</summary>',
-    f'<content type="image/png">aGFyYm91cg==</content><summary>{TEXT}</summary>',
+    f'<content type="image/png">iVBORw0KGgoAAAAN\nSUhEUgAAAAEAAAAB</content><summary>{TEXT}</summary>',
+    f'<content type="application/octet-stream">\n{b64encode(TEXT.encode()).decode()}\n</content>',
+    f'<content type="application/octet-stream">{b64encode(f"<p>{TEXT}</p>".encode()).decode()}</content>',
+    f'<content type="wire/story">{TEXT}</content>',
 ]
 
 

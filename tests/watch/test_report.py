@@ -21,7 +21,7 @@ from neardup.pages.verdicts import ORIGINAL, Verdicts
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
-from neardup.watch.placement import PlacedItems, release
+from neardup.watch.placed import PlacedItems, release
 from neardup.watch.report import StoredFlow, write_report
 
 
@@ -157,10 +157,10 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     filled(room)
     with room.watcher() as watcher:
         watcher.run()
-        report_of(room, tmp_path / "page.html", command="neardup report <news.db>")
+        report_of(room, tmp_path / "page.html", command="neardup store report <news.db>")
         page = (tmp_path / "page.html").read_text("utf-8")
         for words in (
-            "neardup report &lt;news.db&gt;",
+            "neardup store report &lt;news.db&gt;",
             "rejected: the file ends in the middle",
             "9: 5 originals and 4 duplicates",
             "wire/b.txt",

@@ -62,7 +62,7 @@ def test_a_restart_before_placement_changes_nothing(tmp_path: Path, monkeypatch:
         fill(room)
     rooms[0].run_once()
     with monkeypatch.context() as broken:
-        broken.setattr(Placer, "place", lambda _: (_ for _ in ()).throw(OSError(28, "no space left on device")))
+        broken.setattr(Placer, "place", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left on device")))
         with pytest.raises(OutputError, match="nothing is lost, start again"):
             rooms[1].run_once()
     assert rooms[1].run_once().duplicates == 0

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import sqlite3
+import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
+from newsroom import (
+    Newsroom,
+    edited,
+    feed_of,
+    files_in,
+    lines_in,
+    lines_of,
+    names_in,
+    rows_of,
+    sidecar,
+    text_of,
+    without_digits,
+)
 from sentences import says
 
-from neardup.stream.store import StoreReader
+from neardup.errors import StoreError
+from neardup.stream.store import Store, StoreReader
 from neardup.watch import log
-from neardup.watch.inbox import Inbox, file_of
-from neardup.watch.log import Counters, Log, event_sentence
+from neardup.watch.inbox import Inbox, file_stamp, origin_of
+from neardup.watch.log import Counters, Log
+from neardup.watch.outputs import names_of
+from neardup.watch.placement import Placer
 
 
 def test_originals_pass_and_duplicates_stop(room: Newsroom) -> None:
@@ -136,15 +157,14 @@ def test_pages_are_compared_by_their_articles(room: Newsroom) -> None:
     assert (room.out / "a.html").read_text() == page(1, 1)
 
 
-def test_repeated_ids_and_names_get_a_number(room: Newsroom) -> None:
+def test_a_repeated_id_gets_a_number_and_a_repeated_name_its_time(room: Newsroom) -> None:
     for day in range(4):
         room.deliver("daily.txt", text_of(day))
         room.run_once()
     assert list(room.verdicts()) == ["daily.txt", "daily.txt~2", "daily.txt~3", "daily.txt~4"]
-    assert files_in(room.out) == {
-        "daily.txt": text_of(0).encode(),
-        **{f"daily~{day + 1}.txt": text_of(day).encode() for day in (1, 2, 3)},
-    }
+    placed = files_in(room.out)
+    assert without_digits(placed) == ["daily.txt", *(f"daily~20231114T22132{day}.txt" for day in (2, 3, 4))]
+    assert list(placed.values()) == [text_of(day).encode() for day in range(4)]
     assert len(room.events("repeated_id")) == 3
 
 
@@ -189,14 +209,84 @@ def test_place_link_leaves_the_inbox_unchanged(room: Newsroom) -> None:
     assert list(room.verdicts())[-1] == "one.txt~2"
 
 
-def test_a_linked_file_leaves_nothing_behind_for_later_runs(room: Newsroom) -> None:
-    for number in range(3):
-        room.deliver(f"{number}.txt", text_of(number))
-        room.deliver(f"{number}.bad.txt", b"no\0text")
-        room.run_once(place="link")
-    with StoreReader(room.store) as reader:
-        chosen_names = json.loads(reader.state("watch: placing") or "")
-    assert [file_of(origin)[0] for origin in chosen_names] == ["2.txt", "2.bad.txt"]
+def test_what_is_placed_leaves_no_names_in_the_store(room: Newsroom) -> None:
+    for place in ("move", "link"):
+        for number in range(3):
+            room.deliver(f"{place}{number}.txt", text_of(number))
+            room.deliver(f"{place}{number}.bad.txt", b"no\0text")
+            room.run_once(place=place)
+    with contextlib.closing(sqlite3.connect(room.store)) as store:
+        states = {name for (name,) in store.execute("SELECT name FROM state WHERE name LIKE 'watch%'")}
+    # What cannot be read has no verdict by which a linked file would be known.
+    assert {json.loads(name.removeprefix("watch: left "))[0] for name in states} == {
+        f"link{number}.bad.txt" for number in range(3)
+    }
+
+
+def test_every_delivery_of_a_path_gets_a_place_of_its_own(room: Newsroom) -> None:
+    lines = lines_of([{"text": text_of(1)}, {"text": text_of(1)}])
+    for round_ in range(2):
+        for _ in range(2):
+            room.deliver("bad.txt", b"no\0text")
+            room.deliver("again.txt", text_of(9))
+            room.deliver("lines.jsonl", f"{round_}\n{lines}")
+            room.run_once()
+        # Another program has a file of that name, with the same bytes.
+        (room.out / "other.txt").write_bytes(text_of(50 + round_).encode())
+        room.deliver("other.txt", text_of(50 + round_))
+        room.run_once()
+    placed = {
+        name: without_digits(names_in(getattr(room, name))) for name in ("out", "duplicates", "quarantine", "done")
+    }
+    counts = {name: Counter(re.sub("~.*[.]", ".", one) for one in names) for name, names in placed.items()}
+    assert counts == {
+        "out": {"again.txt": 1, "lines.jsonl": 1, "other.txt": 3},
+        "duplicates": {"again.txt": 3, "lines.jsonl": 1},
+        "quarantine": {"bad.txt": 4, "lines.jsonl": 4},
+        "done": {"lines.jsonl": 4},
+    }
+
+
+def test_a_file_whose_names_others_have_is_left_and_stops_no_other(room: Newsroom) -> None:
+    room.deliver("one.txt", text_of(1))
+    room.run_once()
+    room.deliver("one.txt", text_of(2), at=99.0)
+    stamp = file_stamp((room.inbox / "one.txt").stat())
+    (room.out / names_of("one.txt", stamp)[1]).write_text("another program")
+    room.deliver("two.txt", text_of(3))
+    room.run_once()
+    assert names_in(room.inbox) == ["one.txt"]
+    assert says(room.events("trouble")[0]["message"], "one.txt cannot be moved: file exists", "left in the inbox")
+    (room.out / names_of("one.txt", stamp)[1]).unlink()
+    room.run_once()
+    assert (room.out / names_of("one.txt", stamp)[1]).read_text() == text_of(2)
+    assert without_digits(names_in(room.out)) == ["one.txt", "one~19700101T000139.txt", "two.txt"]
+
+
+def test_names_that_an_earlier_version_stored_are_those_that_it_used(
+    room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store from before names followed from the delivery, whose watcher was killed while it placed files."""
+    room.deliver("one.txt", text_of(1))
+    room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(2))]))
+    with monkeypatch.context() as killed:
+        killed.setattr(Placer, "place", lambda *_: sys.exit("killed"))
+        with pytest.raises(SystemExit):
+            room.run_once()
+    one, feed = (origin_of(name, file_stamp((room.inbox / name).stat())) for name in ("one.txt", "feed.xml"))
+    names = {one: {"originals": "one~2.txt"}}
+    names[feed] = {"originals": "feed.xml~2.jsonl", "duplicates": "feed.xml.jsonl", "done": "feed~2.xml"}
+    with room.watcher() as watcher:
+        assert watcher.index.store is not None
+        watcher.index.store.set_state("watch: placing", json.dumps(names))
+    os.link(room.inbox / "one.txt", room.out / "one~2.txt")
+    line = {"id": "a", "text": text_of(2), "raw": f"<item><guid>a</guid><description>{text_of(2)}</description></item>"}
+    (room.out / "feed.xml~2.jsonl").write_text(json.dumps(line) + "\n")
+    room.run_once()
+    assert names_in(room.out) == ["feed.xml~2.jsonl", "one~2.txt"]
+    assert names_in(room.duplicates) == ["feed.xml.jsonl"]
+    assert names_in(room.done) == ["feed~2.xml"]
+    assert names_in(room.inbox) == []
 
 
 def test_a_judged_file_is_not_judged_again(room: Newsroom) -> None:
@@ -257,6 +347,75 @@ def test_versions_replace_the_items_that_they_change(room: Newsroom) -> None:
     assert [kind for kind, _ in verdicts.values()] == ["original"] * 3 + ["exact"]
 
 
+def test_versions_refuse_rejects_the_item_alone(room: Newsroom) -> None:
+    room.deliver("a.json", json.dumps({"id": "a", "text": text_of(1)}))
+    entries = [{"id": "a", "text": text_of(2)}, {"id": "b", "text": text_of(3)}, {"id": "a", "text": text_of(1)}]
+    room.deliver("list.json", json.dumps([*entries, {"text": text_of(4)}]))
+    room.deliver("again.json", json.dumps({"id": "b", "text": text_of(5)}))
+    counters = room.run_once(versions="refuse")
+    assert (counters.items, counters.originals, counters.known, counters.quarantined) == (3, 3, 1, 2)
+    assert [line["text"] for line in lines_in(room.out / "list.json.jsonl")] == [text_of(3), text_of(4)]
+    reason = "its id came before with another text, and --versions is refuse"
+    (line,) = lines_in(room.quarantine / "list.json.jsonl")
+    assert (line["where"], line["reason"], json.loads(line["raw"])) == ("item 1 (id 'a')", reason, entries[0])
+    record = sidecar(room.quarantine / "again.json")
+    assert (record["where"], record["reason"]) == ("the file (id 'b')", reason)
+    assert names_in(room.done) == ["list.json"]
+    # What is at a place of a file has no id: another item there is not refused.
+    room.deliver("list.json", json.dumps([{"text": text_of(6)}, *entries[1:]]))
+    assert room.run_once(versions="refuse").quarantined == 0
+
+
+def test_a_store_that_fails_among_refusals_loses_no_item(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.deliver("list.json", json.dumps([{"id": f"{n % 4}", "text": text_of(n)} for n in range(6)]))
+    record, calls = Store.record, list[int]()
+
+    def failing(store: Store, *rows: Any, **more: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise StoreError(f"{store.path} cannot be written: the disk is full; free some space")
+        record(store, *rows, **more)
+
+    monkeypatch.setattr(Store, "record", failing)
+    monkeypatch.setattr("neardup.watch.watcher._MAX_PAUSE_S", 0.01)
+    with room.watching(versions="refuse"):
+        room.wait_until(lambda: (room.done / "list.json").exists())
+    assert [line["text"] for line in lines_in(room.out / "list.json.jsonl")] == [text_of(n) for n in range(4)]
+    assert [line["where"] for line in lines_in(room.quarantine / "list.json.jsonl")] == [
+        "item 5 (id '0')",
+        "item 6 (id '1')",
+    ]
+    assert all(row[-1] for row in rows_of(room.store))
+
+
+@pytest.mark.parametrize("versions", ["keep", "replace", "refuse"])
+def test_a_month_of_polls_stops_nothing_new_and_passes_nothing_twice(room: Newsroom, versions: str) -> None:
+    """A feed has an item every seven hours and lists those of three weeks; the window is a day."""
+    hour, begin, now = 3600, 1_700_000_000, [0.0]
+    polls = range(0, 30 * 24, 1 if os.environ.get("NEARDUP_LONG") else 21)
+    published = range(-21 * 24, 30 * 24, 7)
+    counters = Counters(0.0)
+    with room.watcher(versions=versions, now=lambda: now[0]) as watcher:
+        for poll in polls:
+            now[0] = begin + poll * hour
+            items = [
+                {"id": f"i{n}", "title": f"Item {n}", "text": text_of(5000 + n), "date": begin + n * hour}
+                for n in published
+                if poll - 21 * 24 <= n <= poll
+            ]
+            room.deliver("feed.json", json.dumps(items[::-1]), at=now[0])
+            counters = watcher.run()
+    listed = [n for n in published if n <= polls[-1]]
+    assert counters.items == counters.originals == len(listed)
+    lines = [line["id"] for path in room.out.iterdir() for line in lines_in(path)]
+    assert sorted(lines) == sorted(f"i{n}" for n in listed)
+    assert (names_in(room.duplicates), names_in(room.quarantine)) == ([], [])
+    # The first poll lists items that are older than the window: one warning, and a count of each.
+    assert counters.late == sum(n < -24 for n in listed)
+    assert [event["file"] for event in room.events("late")] == ["feed.json"]
+    assert len(names_in(room.done)) == len(polls)
+
+
 def test_long_and_invalid_names_are_placed(room: Newsroom) -> None:
     long, raw = f"{'ä' * 125}.txt", os.fsdecode(b"\xff-\x1b[31m.txt")
     room.deliver(long, text_of(1))
@@ -268,7 +427,7 @@ def test_long_and_invalid_names_are_placed(room: Newsroom) -> None:
     room.run_once()
     room.deliver("a/b.txt", text_of(4))
     room.run_once()
-    assert {long, raw, "a", "a~2/b.txt"} == set(names_in(room.out))
+    assert {long, raw, "a", "a~folder/b.txt"} == set(names_in(room.out))
     assert "\\xff-\x1b[31m.txt" in room.verdicts()
     (of_long,) = [name for name in files_in(room.duplicates) if name.startswith("ä") and name.endswith(".json")]
     assert len(of_long.encode()) <= 255
@@ -336,7 +495,6 @@ def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsro
     (event_fields,) = room.events("noted")
     assert (event_fields["file"], event_fields["where"]) == ("latin.txt", "the file")
     assert "windows-1252" in event_fields["note"]
-    assert event_sentence("noted", event_fields) == f"latin.txt: {event_fields['note']}"
 
 
 def test_a_trouble_is_repeated_at_doubling_intervals_up_to_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:

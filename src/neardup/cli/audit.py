@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import screen
-from neardup.cli.command import LABELS, option, refuse_ignored, with_options
+from neardup.cli.command import LABELS, option, refuse_ignored
 from neardup.cli.label import PageOptions, check_store, link_printer
 from neardup.cli.options import (
     CorpusClassifierOptions,
@@ -113,7 +113,6 @@ def _check_labels(labels: str | None, store: str | None, inputs: list[str]) -> N
         raise InputError(f"{labels} does not exist; check the name")
 
 
-@with_options
 def audit(
     inputs: Inputs,
     recipe_options: RecipeOptions,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from neardup.cli import screen
-from neardup.cli.command import CLASSIFIER, LABELS, option, output_option, refuse_ignored, switch, with_options
+from neardup.cli.command import CLASSIFIER, LABELS, option, output_option, refuse_ignored, switch
 from neardup.cli.options import (
     FOR_CLASSIFIERS,
     Content,
@@ -45,7 +45,6 @@ _KERNELS = (
 )
 
 
-@with_options
 def compare(
     inputs: Inputs,
     read_options: ReadOptions,
@@ -155,7 +154,7 @@ def compare(
     if as_json:
         screen.print_json(comparison.to_dict())
     elif latex:
-        typer.echo(comparison.to_latex())
+        click.echo(comparison.to_latex())
     else:
         _print_comparison(comparison, all_thresholds=all_thresholds)
     for name in written:

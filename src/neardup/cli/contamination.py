@@ -5,12 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from neardup.cli import screen
-from neardup.cli.command import option, output_option, with_options
+from neardup.cli.command import option, output_option
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads, read_boilerplate
-from neardup.errors import InputError
+from neardup.errors import InputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
@@ -28,11 +26,10 @@ def _parse_share(text: str | float) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise typer.BadParameter(f"{text!r} is not a share: give one from 0 to 1, such as 0.5 or 50%")
+        raise RecipeError(f"{text!r} is not a share: give one from 0 to 1, such as 0.5 or 50%")
     return share
 
 
-@with_options
 def contamination(
     inputs: Inputs,
     test: Annotated[list[str], option("FILE", "Test set, as a file; repeatable.", None, "--test")],
@@ -52,7 +49,6 @@ def contamination(
             "SHARE",
             "Share of an item's n-grams that one training text must contain.",
             parser=_parse_share,
-            show_default="0.5",
         ),
     ] = 0.5,
     min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,

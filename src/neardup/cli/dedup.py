@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from neardup.cli import screen
-from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch, with_options
+from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch
 from neardup.cli.options import (
     Against,
     CorpusClassifierOptions,
+    DropBy,
+    DropShare,
     EngineOptions,
     Force,
     Inputs,
@@ -120,10 +120,9 @@ def _parse_pairs_per_document(text: str | float) -> float:
     try:
         return math.inf if text == "all" else float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number; write it like 20, or all") from None
+        raise RecipeError(f"{text!r} is not a number; write it like 20, or all") from None
 
 
-@with_options
 def dedup(
     inputs: Inputs,
     options: SearchOptions,
@@ -171,23 +170,8 @@ def dedup(
             MORE,
         ),
     ] = None,
-    drop_by: Annotated[
-        str | None,
-        option(
-            "COLUMN",
-            "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
-            MORE,
-        ),
-    ] = None,
-    drop_share: Annotated[
-        str,
-        option(
-            "SHARE",
-            "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
-            MORE,
-            show_default="1, all of them",
-        ),
-    ] = "1",
+    drop_by: DropBy = None,
+    drop_share: DropShare = "1",
     keep: Keep = None,
     time_column: Annotated[
         str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
@@ -200,7 +184,6 @@ def dedup(
             "document, which decide what is kept.",
             MORE,
             parser=_parse_pairs_per_document,
-            show_default="20",
         ),
     ] = 20.0,
     dry_run: Annotated[bool, switch("--dry-run", "Only count; write nothing but the report.")] = False,
@@ -470,7 +453,6 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
         screen.print_message(f"{complaint}; its training figures do not hold here")
 
 
-@with_options
 def pairs(
     inputs: Inputs,
     options: SearchOptions,

@@ -10,9 +10,9 @@ import shlex
 from importlib.resources import files
 from typing import Annotated
 
-import typer
+import click
 
-from neardup.cli.command import argument, with_options
+from neardup.cli.command import argument
 from neardup.cli.options import Force
 from neardup.cli.screen import TYPED_ARGUMENTS, print_message
 from neardup.errors import OutputError
@@ -22,7 +22,6 @@ _SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl"
 _OUTPUTS = ("kept.jsonl", "duplicates.csv", "summary.json", "report.html")
 
 
-@with_options
 def demo(
     folder: Annotated[
         str, argument("[FOLDER]", "Folder for the sample and the outputs; created if missing.")
@@ -47,7 +46,7 @@ def demo(
     _run("dedup", sample, *options, *(["--report", report] if can_draw else []), "--force")
     _run("explain", sample, *_corrected_pair(duplicates, sample))
 
-    typer.echo()
+    click.echo()
     if can_draw:
         print_message(
             f"open {os.path.abspath(report)} in a browser: what was dropped, why, and what other thresholds would drop"
@@ -72,7 +71,7 @@ def _copy_samples(folder: str, copies: dict[str, str]) -> None:
 def _run(*words: str) -> None:
     from neardup.cli.app import load_command
 
-    typer.echo(f"\n$ {shlex.join(['neardup', *words])}")
+    click.echo(f"\n$ {shlex.join(['neardup', *words])}")
     TYPED_ARGUMENTS.set(words)
     load_command(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
 

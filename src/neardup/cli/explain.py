@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from neardup.cli import screen
-from neardup.cli.command import argument, refuse_ignored, with_options
-from neardup.cli.options import CorpusClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn
+from neardup.cli.command import argument, refuse_ignored
+from neardup.cli.options import CorpusClassifierOptions, DropBy, DropShare, Json, ReadOptions, RecipeOptions, TimeColumn
 from neardup.errors import InputError, UnknownDocument
 from neardup.pages.numbers import format_count
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
 
-@with_options
 def explain(
     arguments: Annotated[
         list[str],
@@ -34,14 +34,21 @@ def explain(
     classifier_options: CorpusClassifierOptions,
     read_options: ReadOptions,
     time_column: TimeColumn = None,
+    drop_by: DropBy = None,
+    drop_share: DropShare = "1",
     as_json: Json = False,
 ) -> None:
-    """Show two documents side by side: what they share, and what would change the verdict."""
+    """Show two documents side by side: what they share, and what would change the verdict.
+
+    With --drop-by, the whole input is compared, and the verdicts on the groups of the two documents are named.
+    """
     if len(arguments) < 3:
         typed = " ".join(arguments)
         raise InputError(f"explain {typed!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
     refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
     refuse_ignored(("force_domain",), "is for commands that stop, and explain never does; leave it out")
+    if drop_by is None:
+        refuse_ignored(("drop_share",), "is for --drop-by: give that, too, or leave it out")
     *inputs, left, right = arguments
     classifier = classifier_options.load_for_corpus(time_column)
     recipe = recipe_options.resolve(classifier)
@@ -59,7 +66,18 @@ def explain(
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
 
+        groups: tuple[str, ...] = ()
+        if drop_by is not None:
+            from neardup.pipeline.pipeline import run
+
+            with screen.progress_bar() as progress:
+                result = run(
+                    corpus, recipe, drop_by=drop_by, drop_share=drop_share, classifier=classifier, progress=progress
+                )
+            groups = result.describe_groups(rows)
+
     explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
+    explanation = replace(explanation, groups=groups)
     screen.print_columns(corpus)
     if as_json:
         screen.print_json({"left": left, "right": right} | explanation.as_dict())
@@ -202,6 +220,8 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
         left, right = explanation.ignored
         yield "ignored", f"{left:,} and {right:,} features are in the ignored text and not compared"
     yield "verdict", f"{'near-duplicates' if explanation.match else 'no near-duplicates'}: {explanation.reason}"
+    for place, clause in enumerate(explanation.groups):
+        yield "" if place else "groups", clause
     if explanation.needed is not None and _counts_features(recipe):
         aim = ", to become candidates" if explanation.learned else ""
         yield "needed", f"{explanation.needed:,} shared features at these sizes{aim}"

@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
-from neardup.cli.command import option, output_option, refuse_ignored, switch, with_options
+from neardup.cli.command import option, output_option, refuse_ignored, switch
 from neardup.cli.options import Content, Force, Html, Inputs, Json, ReadOptions, RunOptions, resolve_content
 from neardup.cli.screen import check_outputs, print_json, print_message, reading_progress, written_files
 from neardup.errors import OutputError, RecipeError
@@ -29,12 +27,11 @@ def parse_lengths(text: str | tuple[int, ...]) -> tuple[int, ...]:
         first = int(match[1]) if match is not None else 0
         last = int(match[2] or first) if match is not None else 0
         if not 1 <= first <= last:
-            raise typer.BadParameter(f"{text!r} is not a list of lengths from 1 on: write it like 1-7, 4 or 1,3,5")
+            raise RecipeError(f"{text!r} is not a list of lengths from 1 on: write it like 1-7, 4 or 1,3,5")
         lengths.update(range(first, last + 1))
     return tuple(sorted(lengths))
 
 
-@with_options
 def explore(
     inputs: Inputs,
     read_options: ReadOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli import screen
-from neardup.cli.command import MORE, argument, command_group, option, output_option, subcommand, switch
+from neardup.cli.command import MORE, Group, argument, option, output_option, switch
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
 from neardup.pages.numbers import format_count, format_size
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: The kernels of a writer.
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
-index_group = command_group()
+index_group = Group("index", "Keep an index on disk to compare new documents with.")
 StrictIds = Annotated[
     bool,
     switch("--strict-ids", "Refuse ids that the index has; by default the same id and text is skipped.", MORE),
@@ -24,7 +24,7 @@ StrictIds = Annotated[
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
-@subcommand(index_group)
+@index_group.add()
 def build(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -55,7 +55,7 @@ def build(
     _print_index(built_index, as_json=as_json, corpus=corpus, known=built_index.known_count)
 
 
-@subcommand(index_group)
+@index_group.add()
 def add(
     index: Folder,
     inputs: Inputs,
@@ -83,7 +83,7 @@ def add(
     _print_index(DiskIndex(index), as_json=as_json, corpus=corpus, known=known)
 
 
-@subcommand(index_group)
+@index_group.add()
 def remove(
     index: Folder,
     ids: Annotated[str, option("FILE", "File with the ids of the documents, one per line, in UTF-8.", None, "--ids")],
@@ -105,7 +105,7 @@ def remove(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(index_group)
+@index_group.add()
 def info(index: Folder, as_json: Json = False) -> None:
     """Print the contents and the recipe of an index."""
     from neardup.index.index import DiskIndex
@@ -113,7 +113,7 @@ def info(index: Folder, as_json: Json = False) -> None:
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(index_group)
+@index_group.add()
 def check(index: Folder) -> None:
     """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
@@ -125,7 +125,7 @@ def check(index: Folder) -> None:
     )
 
 
-@subcommand(index_group)
+@index_group.add()
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
     """Merge small segments and free removed documents.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import screen
-from neardup.cli.command import option, refuse_ignored, switch, with_options
+from neardup.cli.command import option, refuse_ignored, switch
 from neardup.cli.options import Content, Force, Html, Inputs, Json, Labeller, ReadOptions, RunOptions, resolve_content
 from neardup.errors import RecipeError
 from neardup.pages.numbers import format_count
@@ -116,10 +116,15 @@ def check_store(store: str, inputs: list[str]) -> None:
         check_place(store, inputs)
 
 
-@with_options
 def label(
     inputs: Inputs,
-    store: Annotated[str, option("FILE", "Label store: a SQLite file, created if missing.", show_default=False)],
+    store: Annotated[
+        str,
+        option(
+            "FILE",
+            "Label store: a SQLite file, created if missing.",
+        ),
+    ],
     read_options: ReadOptions,
     queue_options: QueueOptions,
     page_options: PageOptions,

@@ -13,6 +13,7 @@ from neardup.cli.command import (
     FLOW,
     LABELS,
     MATCHING,
+    MORE,
     READING,
     REPORT,
     RUNNING,
@@ -21,8 +22,10 @@ from neardup.cli.command import (
     refuse_ignored,
     switch,
 )
-from neardup.cli.screen import parse_seconds, parse_size, typed_command
+from neardup.cli.screen import DURATION, SIZE, typed_command
 from neardup.errors import InputError, RecipeError, suggestion
+from neardup.recipe import Recipe
+from neardup.recipe.named import apply_flow_choices
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
     from neardup.pipeline.run_report import ReportSettings
-    from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 
 
@@ -50,9 +52,10 @@ Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
 
 
-def _recipe_option(name: str, title: str | None = MATCHING) -> Any:
+def _recipe_option(name: str, title: str | None = MATCHING, recipe: Recipe | None = None) -> Any:
     field = OPTIONS[name]
-    return option(field.values, field.help, title)
+    default = field.default if recipe is None else getattr(recipe, name)
+    return option(field.values, field.help, title, shown=str(default or ""))
 
 
 Html = Annotated[bool, switch("--html", "Compare the main content of web pages.", MATCHING)]
@@ -70,13 +73,14 @@ def resolve_content(html: bool, content: str | None) -> str | None:
     return "html" if html else content
 
 
+_RECIPE = option("NAME|FILE", "A recipe's name or TOML file.", MATCHING, shown="default")
 #: The fields of ``Recipe`` whose options need no code of their own.
 _PLAIN_FIELDS = {name: field for name, field in OPTIONS.items() if field.common and name not in ("keep", "ignore")}
 #: An option for each of them, as its metadata says; None if it is not given.
 _RecipeFields: Any = make_dataclass(
     "_RecipeFields",
     [
-        ("recipe", Annotated[str | None, option("NAME|FILE", "A recipe's name or TOML file.", MATCHING)], None),
+        ("recipe", getitem(Annotated, (str | None, _RECIPE)), None),
         ("html", Html, False),
         *(
             (name, getitem(Annotated, (type(field.default) | None, _recipe_option(name))), None)
@@ -116,13 +120,12 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         index: DiskIndex | None = None,
         *,
         keep: str | None = None,
-        flow: bool = False,
     ) -> Recipe:
-        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index, or of a ``flow``.
+        """Return the chosen recipe, or that of a classifier; if none is chosen, that of an index.
 
         Raises ``RecipeError`` if they contradict each other, or a value is refused.
         """
-        from neardup.recipe.named import apply_choices, apply_flow_choices
+        from neardup.recipe.named import apply_choices
 
         settings: dict[str, Any] = self.settings
         if index is not None and classifier is not None:
@@ -131,8 +134,6 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return self._classifier_recipe(classifier, settings | {"keep": keep})
         if index is not None and not settings:
             return index.recipe if keep is None else index.recipe.changed(keep=keep)
-        if flow:
-            return apply_flow_choices(settings.pop("recipe", None), settings)
         recipe = apply_choices(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
         if index is not None:
             index.check_recipe(recipe)
@@ -147,6 +148,36 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
         return classifier_recipe(classifier, settings, format_option=option_text, precision="--precision 0.99")
+
+
+_FLOW_RECIPE = apply_flow_choices(None, {})
+
+
+_FlowFields: Any = make_dataclass(
+    "_FlowFields",
+    [
+        ("recipe", getitem(Annotated, (str | None, replace(_RECIPE, shown=_FLOW_RECIPE.name))), None),
+        *(
+            (name, getitem(Annotated, (type(field.default) | None, _recipe_option(name, recipe=_FLOW_RECIPE))), None)
+            for name, field in _PLAIN_FIELDS.items()
+        ),
+    ],
+    bases=(RecipeOptions,),
+    frozen=True,
+    kw_only=True,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowRecipeOptions(_FlowFields):  # type: ignore[misc]
+    """The recipe of a flow, which is another one if none is chosen."""
+
+    def resolve_for_flow(self, classifier: Classifier | None) -> Recipe:
+        """Return the chosen recipe, that of a classifier, or that of flows; raises as ``resolve`` does."""
+        settings: dict[str, Any] = self.settings
+        if classifier is not None:
+            return self._classifier_recipe(classifier, settings)  # type: ignore[no-any-return]
+        return apply_flow_choices(settings.pop("recipe", None), settings)
 
 
 def read_boilerplate(path: str) -> str:
@@ -196,6 +227,22 @@ def _parse_value(name: str, value: str) -> str | float:
         raise RecipeError(f"--set {name} {value!r} is not {noun}; write it like {OPTIONS[name].default}") from None
 
 
+DropBy = Annotated[
+    str | None,
+    option(
+        "COLUMN",
+        "Drop or keep groups whole, such as repositories: documents with the same value here; see --drop-share.",
+        MORE,
+    ),
+]
+DropShare = Annotated[
+    str,
+    option(
+        "SHARE",
+        "Drop a group of --drop-by if at least this share of its documents match kept ones of one other group.",
+        MORE,
+    ),
+]
 TitleColumn = Annotated[str | None, option("NAME", "Column of titles, for classifiers that compare them.", CLASSIFIER)]
 TimeColumn = Annotated[str | None, option("NAME", "Column of times, for classifiers that compare them.", CLASSIFIER)]
 _CLASSIFIER_OPTIONS = ("precision", "title_column", "force_domain")
@@ -309,7 +356,7 @@ class ReadOptions:
         ),
     ] = None
     max_document: Annotated[
-        int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, parser=parse_size)
+        int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READING, **SIZE)
     ] = None
     strict: Annotated[bool, switch("--strict", "Stop at the first broken record.", READING)] = False
     quarantine: Annotated[
@@ -414,7 +461,7 @@ class RunOptions:
             "SIZE",
             "Memory limit, such as 2GB; what does not fit is read again, or goes to disk.",
             RUNNING,
-            parser=parse_size,
+            **SIZE,
         ),
     ] = None
 
@@ -455,8 +502,7 @@ class EngineOptions:
             "TIME",
             "How long to wait for the first worker, such as 5m.",
             ENGINE,
-            parser=parse_seconds,
-            show_default="60s",
+            **DURATION,
         ),
     ] = 60.0
 

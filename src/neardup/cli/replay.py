@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli import screen
-from neardup.cli.command import option, output_option, switch, with_options
+from neardup.cli.command import option, output_option, switch
 from neardup.cli.options import (
     CorpusClassifierOptions,
+    FlowRecipeOptions,
     Force,
     Inputs,
     ReadOptions,
-    RecipeOptions,
     ReportOptions,
     WindowOptions,
 )
@@ -158,10 +158,9 @@ class ReplayReportOptions(ReportOptions):
 _AT_ONCE_WITH_STORE = 256
 
 
-@with_options
 def replay(
     inputs: Inputs,
-    recipe_options: RecipeOptions,
+    recipe_options: FlowRecipeOptions,
     classifier_options: CorpusClassifierOptions,
     window_options: WindowOptions,
     read_options: ReadOptions,
@@ -204,7 +203,7 @@ def replay(
     )
 
     classifier = classifier_options.load_for_corpus(time_column, times_used=True)
-    recipe = recipe_options.resolve(classifier, flow=True)
+    recipe = recipe_options.resolve_for_flow(classifier)
     if classifier is not None and classifier.vector.needs_titles and "-" in inputs:
         raise RecipeError(
             "the classifier compares titles, for which inputs are read twice, and stdin cannot be: name a file"

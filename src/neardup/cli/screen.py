@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from neardup.errors import OutputError, RecipeError
+from neardup.files import parse_size
 from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
@@ -35,19 +36,17 @@ def parse_seconds(text: str | float) -> float:
     """Return the seconds that a text like ``30s``, ``10m``, ``1.5h``, ``2d`` or ``90`` means."""
     match = _TIME.fullmatch(str(text).strip())
     if match is None:
-        raise typer.BadParameter(f"{text!r} is not a time; write it like 30s, 10m or 1h")
+        raise RecipeError(f"{text!r} is not a time; write it like 30s, 10m or 1h")
     return float(match["number"]) * _SECONDS[match["unit"].lower()]
 
 
-def parse_size(text: str | int) -> int:
-    """Return the bytes that a text like ``512MB`` means (``runtime.parse_size``)."""
-    from neardup import runtime
+def _format_typed_size(size: int) -> str:
+    return format_size(size).replace(".0", "").replace(" ", "")
 
-    try:
-        return runtime.parse_size(text)
-    except RecipeError as error:
-        raise typer.BadParameter(str(error)) from None
 
+#: The settings of options with a size, and with a length of time.
+SIZE: dict[str, Any] = {"parser": parse_size, "format": _format_typed_size}
+DURATION: dict[str, Any] = {"parser": parse_seconds, "format": "{:g}s".format}
 
 #: Control characters other than tab and line feed, line separators, surrogates and marks that change text direction.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -92,12 +91,12 @@ def _escape_control(match: re.Match[str]) -> str:
 
 def print_message(message: str) -> None:
     """Print one line to stderr."""
-    typer.echo(f"neardup: {printable_line(message)}", err=True)
+    click.echo(f"neardup: {printable_line(message)}", err=True)
 
 
 def print_json(content: Any) -> None:
     """Print JSON to stdout."""
-    typer.echo(json.dumps(_with_failed_pages(content), ensure_ascii=not stdout_is_unicode(), indent=2))
+    click.echo(json.dumps(_with_failed_pages(content), ensure_ascii=not stdout_is_unicode(), indent=2))
 
 
 def _with_failed_pages(content: Any) -> Any:
@@ -114,10 +113,10 @@ def stdout_is_unicode() -> bool:
 
 def print_summary(heading: str, rows: Mapping[str, str | None]) -> None:
     """Print a heading to stderr and the rows below it; rows without a value are left out."""
-    typer.echo(typer.style(heading, bold=True), err=True)
+    click.echo(click.style(heading, bold=True), err=True)
     for name, value in rows.items():
         if value:
-            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {printable_line(value)}", err=True)
+            click.echo(f"  {click.style(f'{name:<12}', dim=True)}  {printable_line(value)}", err=True)
 
 
 _ROWS_AT_ONCE = 1 << 16

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from neardup.cli import screen
-from neardup.cli.command import LABELS, option, output_option, with_options
+from neardup.cli.command import LABELS, option, output_option
 from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
 from neardup.pages.numbers import format_count
 
@@ -176,7 +176,6 @@ def _value(value: float | None) -> str:
 _MODEL, _TRAINING = "The classifier", "Training"
 
 
-@with_options
 def train(
     inputs: Inputs,
     labels: Annotated[
@@ -185,7 +184,6 @@ def train(
             "FILE",
             "Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or a store of neardup label.",
             LABELS,
-            show_default=False,
         ),
     ],
     read_options: ReadOptions,

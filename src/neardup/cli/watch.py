@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from operator import getitem
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
-from neardup.cli.command import MATCHING, argument, option, switch, with_options
-from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
-from neardup.cli.screen import EXIT_CODE, EXIT_TORN, parse_size, print_message, printable_line
+from neardup.cli.command import MATCHING, argument, option, switch
+from neardup.cli.options import FlowClassifierOptions, FlowRecipeOptions, WindowOptions, resolve_content
+from neardup.cli.screen import EXIT_CODE, EXIT_TORN, SIZE, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
 from neardup.pages.numbers import format_count, format_size
 from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from neardup.classifier.classifier import Classifier
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemRecipeOptions(RecipeOptions):
+class ItemRecipeOptions(FlowRecipeOptions):
     """The recipe, and which part of a file is compared."""
 
     content: Annotated[
@@ -50,7 +53,7 @@ class ItemRecipeOptions(RecipeOptions):
         """
         content: Any = resolve_content(self.html, None if self.content == "auto" else self.content)
         is_plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
-        recipe = replace(self, content=None if is_plain else content).resolve(classifier, flow=True)
+        recipe = replace(self, content=None if is_plain else content).resolve_for_flow(classifier)
         if is_plain and classifier is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if content is None and not recipe.content else "whole"
@@ -65,7 +68,6 @@ class StoredWindowOptions(WindowOptions):
         option(
             "FILE",
             "SQLite file for the window and all verdicts. A new run continues where the last one ended.",
-            show_default=False,
         ),
     ] = ""
 
@@ -80,8 +82,7 @@ StatisticsSample = Annotated[
 
 #: Settings of options that the metadata of their fields does not have.
 _OPTION_SETTINGS: dict[str, dict[str, Any]] = {
-    "largest": {"parser": parse_size, "show_default": "64MB"},
-    **{name: {"show_default": False} for name in ("originals", "duplicates", "quarantine", "done")},
+    "largest": SIZE,
 }
 
 
@@ -105,7 +106,6 @@ FolderOptions: Any = make_dataclass(
 )
 
 
-@with_options
 def watch(
     inbox: Annotated[str, argument("INBOX", "The folder that files arrive in.")],
     folder_options: FolderOptions,
@@ -113,8 +113,11 @@ def watch(
     recipe_options: ItemRecipeOptions,
     classifier_options: FlowClassifierOptions,
     versions: Annotated[
-        Literal["keep", "replace"],
-        option("keep|replace", "Judge an item whose id came with another text as a version, or in its place."),
+        Literal["keep", "replace", "refuse"],
+        option(
+            "keep|replace|refuse",
+            "Judge an item whose id came with another text as a version, or in the place of the first, or reject it.",
+        ),
     ] = "keep",
     sample: StatisticsSample = None,
     downstream: Annotated[
@@ -131,7 +134,7 @@ def watch(
 
     In a terminal a panel shows what happens; otherwise events go to stderr as JSON lines.
 
-    neardup report writes a page on what was stopped, while the watcher runs or later.
+    neardup store report writes a page on what was stopped, while the watcher runs or later.
     """
     classifier = classifier_options.load()
     recipe, content = recipe_options.resolve_for_items(classifier)
@@ -206,9 +209,7 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
     watcher = Watcher(settings, index, store, log)
     with ExitStack() as stack:
         if sys.stderr.isatty():
-            from neardup.watch.watcher import Panel
-
-            log.listener = stack.enter_context(Panel(watcher, printable_line, format_size)).show_event
+            log.listener = stack.enter_context(_Panel(watcher)).show_event
         _log_start(log, index, settings, window_options)
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
@@ -276,8 +277,6 @@ def _warnings_logged(log: Log) -> Iterator[None]:
 
 
 def _describe_counters(counters: Counters, left: int) -> str:
-    from neardup.watch.log import format_balance
-
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     rejected += f", {counters.known:,} known" if counters.known else ""
@@ -288,3 +287,119 @@ def _describe_counters(counters: Counters, left: int) -> str:
         f"{format_count(counters.originals, 'original')}, {format_count(counters.duplicates, 'duplicate')}"
         f"{share}{rejected}; {format_balance(counters)}"
     )
+
+
+def format_balance(counters: Counters) -> str:
+    """Return the paper's balance: the processing time that duplicates would have cost, and the time spent checking."""
+    saved, spent = format_duration(counters.saved_s), format_duration(counters.check_s)
+    return f"saved {saved} of processing, spent {spent} checking"
+
+
+_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time for people: 3 h 20 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    left = round(seconds)
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        if left >= size and len(parts) < 2:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        elif parts:
+            break
+    return " ".join(parts)
+
+
+def event_sentence(event: str, fields: dict[str, Any]) -> str:
+    """Return an event as a person reads it."""
+    if event in ("quarantined", "noted"):
+        text, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
+        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
+        where = "" if fields["where"] == "the file" else f", {fields['where']}"
+        end = "; rejected" if event == "quarantined" else ""
+        return f"{fields['file']}{where}: {fields[text]}{more}{end}"
+    if event == "repeated_id":
+        return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
+    if event == "late":
+        items = "item is" if fields["late"] == 1 else "items are"
+        return f"{fields['file']}: {fields['late']:,} {items} {fields['message']}"
+    if event == "known_items":
+        return (
+            f"{fields['file']}: {fields['known']:,} of {fields['items']:,} items came before, with the same id and text"
+        )
+    if event == "resumed":
+        return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
+    about = f"{fields['file']}: " if "file" in fields else ""
+    return f"{about}{fields.get('message', event)}"
+
+
+#: Events that the panel shows in its rows.
+_PANEL_EVENTS = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
+
+
+class _Panel:
+    """Shows a watcher at work on stderr."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._watcher = watcher
+        self._start = time.monotonic()
+        self._live = Live(
+            get_renderable=self._render,
+            console=Console(stderr=True),
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.__exit__(kind, error, at)
+
+    def show_event(self, event: str, fields: dict[str, Any]) -> None:
+        """Show an event above the panel, unless its rows show it."""
+        from rich.text import Text
+
+        if event not in _PANEL_EVENTS:
+            sentence = printable_line(event_sentence(event, fields))
+            self._live.console.print(
+                Text(f"{time.strftime('%H:%M:%S')}  {sentence}", "yellow" if event == "trouble" else "")
+            )
+
+    def _render(self) -> RenderableType:
+        from rich.panel import Panel as Frame
+        from rich.table import Table
+        from rich.text import Text
+
+        counters, statistics = self._watcher.counters, self._watcher.index.statistics
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(style="dim", no_wrap=True)
+        rows.add_column(overflow="fold")
+        share = counters.duplicates / counters.items if counters.items else 0.0
+        rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting_count:,} files waiting"
+        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
+        rows.add_row("originals", f"{counters.originals:,}")
+        rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
+        if counters.known:
+            rows.add_row("known", f"{counters.known:,} that came before, with the same id and text")
+        if counters.late:
+            rows.add_row("late", f"{counters.late:,} older than the window, compared by their exact text only")
+        if counters.quarantined:
+            rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
+        held = f"{statistics.window_documents:,} documents, {format_size(statistics.bytes)}"
+        rows.add_row("window", held)
+        rows.add_row("time", format_balance(counters))
+        for place, verdict in enumerate(reversed(counters.recent_duplicates)):
+            score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
+            line = Text(f"{verdict.kind:<5} {score}{printable_line(verdict.id)} = {printable_line(verdict.of or '')}")
+            line.truncate(200, overflow="ellipsis")
+            rows.add_row("" if place else "matches", line)
+        return Frame(rows, title=Text(f"neardup watch {printable_line(self._watcher.settings.inbox)}"), expand=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -450,18 +451,35 @@ class ArrowColumns:
     """The record batches of an Arrow file or stream."""
 
     def __init__(self, file: Any, kind: Kind, size: int) -> None:
-        if kind == "arrow stream":
-            with pa.ipc.open_stream(file) as reader:
-                self.schema: pa.Schema = reader.schema
-                self._batches: Any = list(reader)
-            counts = [batch.num_rows for batch in self._batches]
+        self._source, self._is_stream = file, kind == "arrow stream"
+        self._last: pa.RecordBatch = None
+        _check_decoded_sizes(file, size, is_stream=self._is_stream)
+        if self._is_stream:
+            self._rewind()
+            counts = [batch.num_rows for batch in self._stream]
+            self._rewind()
+            self.schema: pa.Schema = self._stream.schema
         else:
-            self._batches = None
             self._file = pa.ipc.open_file(file)
             self.schema = self._file.schema
             counts = self._counts()
         total = max(sum(counts), 1)
         self.groups = [Group(count, size * count // total) for count in counts]
+
+    def _rewind(self) -> None:
+        """Begin a stream anew: its batches can only be read one after the other."""
+        self._source.seek(0)
+        self._stream, self._next = pa.ipc.open_stream(self._source), 0
+
+    def _batch(self, group: int) -> pa.RecordBatch:
+        if not self._is_stream:
+            return self._file.get_batch(group)
+        if group < self._next - 1:
+            self._rewind()
+        while self._next <= group:
+            self._last = None
+            self._last, self._next = self._stream.read_next_batch(), self._next + 1
+        return self._last
 
     def _counts(self) -> list[int]:
         counts: list[int] = []
@@ -474,7 +492,7 @@ class ArrowColumns:
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Yield a record batch in slices of about ``TARGET_BYTES``."""
-        batch = self._batches[group] if self._batches is not None else self._file.get_batch(group)
+        batch = self._batch(group)
         batch.validate()
         table = pa.Table.from_batches([batch])
         table = table if names is None else table.select(names)
@@ -483,6 +501,62 @@ class ArrowColumns:
                 _check_offsets(chunk)
         for start, stop in pairwise(_slices(table)):
             yield table.slice(start, stop - start)
+
+
+def _check_decoded_sizes(file: Any, size: int, *, is_stream: bool) -> None:
+    """Raise if a batch of an Arrow file or stream claims to be far larger than the whole, once it is decompressed.
+
+    Arrow takes the memory at once, and shows these sizes nowhere, so they are read from the messages.
+    """
+    # A file is a stream between marks.
+    file.seek(0 if is_stream else 8)
+    try:
+        messages = pa.ipc.MessageReader.open_stream(file)
+        for message in iter(messages.read_next_message, None):
+            claimed = _decoded_size(memoryview(message.metadata), message.body)
+            if claimed > max(_LARGEST_EXPANSION, _EXPANSION * size):
+                raise ValueError(f"it claims {claimed} bytes in a batch, in a file of {size}")
+    except (StopIteration, EOFError, IndexError, OSError, struct.error, pa.ArrowException):
+        # What is damaged is named where it is read.
+        pass
+    file.seek(0)
+
+
+def _decoded_size(metadata: memoryview, body: Any) -> int:
+    """Return the bytes of a message's buffers, decompressed, by the lengths at their beginnings; 0 if it has none.
+
+    ``metadata`` is a table ``Message`` of Arrow's format (Message.fbs), in the encoding of FlatBuffers.
+    """
+
+    def field(table: int, number: int) -> int:
+        """Return the place of a field of a table; 0 if it is left out."""
+        layout = table - struct.unpack_from("<i", metadata, table)[0]
+        (length,) = struct.unpack_from("<H", metadata, layout)
+        at = 4 + 2 * number
+        offset = struct.unpack_from("<H", metadata, layout + at)[0] if at < length else 0
+        return table + offset if offset else 0
+
+    def follow(place: int) -> int:
+        return int(place + struct.unpack_from("<I", metadata, place)[0])
+
+    message = follow(0)
+    kind, header = field(message, 1), field(message, 2)
+    if body is None or not kind or metadata[kind] not in (_DICTIONARY_BATCH, _RECORD_BATCH):
+        return 0
+    batch = follow(header)
+    if metadata[kind] == _DICTIONARY_BATCH:
+        batch = follow(field(batch, 1))
+    if not field(batch, 2) or not field(batch, 3):
+        return 0
+    buffers = follow(field(batch, 2))
+    (count,) = struct.unpack_from("<I", metadata, buffers)
+    places = (struct.unpack_from("<qq", metadata, buffers + 4 + 16 * number) for number in range(count))
+    # -1: the buffer is not compressed.
+    return sum(max(*struct.unpack_from("<q", body, place), length) for place, length in places if length >= 8)
+
+
+#: Kinds of messages in Arrow's format.
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 
 def _check_offsets(array: Any) -> None:

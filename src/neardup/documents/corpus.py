@@ -474,15 +474,18 @@ class Corpus:
     def _repeated_ids_error(self, documents: int, example: Any, places: Sequence[str]) -> InputError:
         rows_instead = option("--ids rows", "ids='rows'" if self.inputs else "id_column=''")
         hints = [f"number the rows instead with {rows_instead}"]
-        if len(set(places)) == 1:
+        stated = any(self.id_column in getattr(source, "partitions", ()) for source in self.sources)
+        column = f"column {self.id_column!r},"
+        if stated:
+            column += " the name of a folder, which all rows below it have,"
+        elif len(set(places)) == 1:
             hints.insert(0, "name each file once")
         elif len(self.sources) > 1 and not self.read_options.by_file:
             file_and_id = option("--ids file+id", "ids='file+id'")
             hints.append(f"put the name of its file before each id with {file_and_id}")
         repeat = "1 document repeats" if documents == 1 else f"{documents:,} documents repeat"
         return InputError(
-            f"{repeat} an id of column {self.id_column!r}, such as {quoted(example)} in {' and in '.join(places)}: "
-            f"{', or '.join(hints)}"
+            f"{repeat} an id of {column} such as {quoted(example)} in {' and in '.join(places)}: {', or '.join(hints)}"
         )
 
     def _place(self, row: int) -> str:

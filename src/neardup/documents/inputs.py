@@ -505,7 +505,7 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         if file.relative.rpartition("/")[2] == INDEX_MANIFEST
     )
     if "" in indexes:
-        commands = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
+        commands = option("--against of dedup or pairs, or to similar", "against=, nd.query or nd.neighbors")
         hint = option("give it to", "give nd.open_index of it to")
         raise InputError(f"{name} is an index, which is no input here: {hint} {commands}")
     files.sort(key=lambda file: file.relative)

@@ -34,7 +34,6 @@ from neardup.documents.records import (
     unified_schema,
 )
 from neardup.documents.streams import Block, Records, Span, blocks
-from neardup.errors import InputError
 
 #: Text, id and order value of a record.
 Row = tuple[str, int | str | None, int | float | str | None]
@@ -174,10 +173,6 @@ class LineSource:
 
     def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
         """Pass one: yield the chosen columns, a chunk for each block."""
-        if stated := next((name for name in options.texts if name in self.partitions), None):
-            raise InputError(
-                f"{self.file.name}: {stated!r} is the name of a folder, not a text: name a column of the file"
-            )
         own = replace(
             options,
             id=None if options.id in self.partitions else options.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Self
 
@@ -295,8 +295,14 @@ def choose_columns(
     if not sources:
         return ReadOptions((names or ["text"])[0], key or None, order, max_document, more_texts=tuple(names[1:]))
     order_use = "order"
-    names = names or [_usual_text(sources)]
+    stated = {name: source.file.name for source in sources for name in getattr(source, "partitions", ())}
+    names = names or [_usual_text(sources, stated)]
     for name in names:
+        if name in stated:
+            raise InputError(
+                f"{stated[name]}: {name!r} is the name of a folder, not a text: name a column of the file with "
+                f"{option('--text-column')}: {listed_columns(sources[0])}"
+            )
         require_column(sources, name, option("--text-column"), _is_text, "the texts must be text or a list of texts")
     if key is None:
         # A format may say which of its columns holds the ids.
@@ -355,7 +361,7 @@ def _usual(
     sources: Sequence[ColumnSource],
     candidates: Sequence[str],
     accepts: Callable[[pa.DataType], bool],
-    excluded: Sequence[str] = (),
+    excluded: Collection[str] = (),
 ) -> str | None:
     """Return the first candidate that all inputs have with a suitable type, in any case of letters; else None."""
     for candidate in candidates:
@@ -369,8 +375,9 @@ def _is_everywhere(sources: Sequence[ColumnSource], name: str, accepts: Callable
     return all(name in source.columns() and accepts(source.columns()[name]) for source in sources)
 
 
-def _usual_text(sources: Sequence[ColumnSource]) -> str:
-    name = _usual(sources, TEXT_NAMES, is_text_type)
+def _usual_text(sources: Sequence[ColumnSource], stated: Collection[str]) -> str:
+    """Return the column with the usual name of a text, but none that the names of folders state."""
+    name = _usual(sources, TEXT_NAMES, is_text_type, stated)
     if name is not None:
         return name
     raise InputError(

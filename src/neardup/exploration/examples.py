@@ -21,7 +21,7 @@ from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
 
-LONGEST = 200_000
+LONGEST = 50_000
 
 
 class SharedRun(NamedTuple):
@@ -35,7 +35,7 @@ class SharedRun(NamedTuple):
 def longest_shared(left: str, right: str) -> SharedRun:
     """Return the longest run of words that two texts share, the first of several; an empty one if they share no word.
 
-    Only the first 200,000 characters of each text are compared.
+    Only the first 50,000 characters of each text are compared.
     """
     left_tokens = tokens(left[:LONGEST])
     words = [token.text for token in left_tokens]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -14,10 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.errors import NeardupError
 from neardup.labelling.session import Session
-from neardup.service.server import HEADERS, LOOPBACK_NAMES, HostGuard
+from neardup.service.server import HEADERS, LOOPBACK_NAMES, has_own_host
 
 #: The largest request body in bytes.
 MAX_BODY = 64 << 10
@@ -82,6 +83,33 @@ def _match(value: str, valid: list[str]) -> str | None:
     return next((entry for entry in valid if secrets.compare_digest(entry.encode(), encoded)), None)
 
 
+class _HostGuard:
+    """An application that answers only to its own host names, and adds headers to every answer.
+
+    Names and headers are in lower case, names without a port; a header that an answer already has stays.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], headers: Mapping[str, str]) -> None:
+        self._app, self._hosts = app, frozenset(hosts)
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in self._headers if header[0] not in present]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        if has_own_host(scope, self._hosts):
+            await self._app(scope, receive, send_with_headers)
+            return
+        refusal = PlainTextResponse("This address does not belong to the service; ask it by a name of its own.\n", 400)
+        await refusal(scope, receive, send_with_headers)
+
+
 class _LabellerBody(BaseModel):
     labeller: str
 
@@ -125,7 +153,7 @@ def create_app(session: Session, access: PageAccess) -> FastAPI:
             response.set_cookie(access.cookie_name, cookie, httponly=True, samesite="strict")
         return response
 
-    app.add_middleware(HostGuard, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
+    app.add_middleware(_HostGuard, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
     return app
 
 

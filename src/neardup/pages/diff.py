@@ -148,7 +148,7 @@ def _gap_length(one: MatchingBlock, other: MatchingBlock) -> int:
 
 
 #: Characters of each text that are compared and shown; the page says if there are more.
-COMPARED_LENGTH = 2_000_000
+COMPARED_LENGTH = 200_000
 #: A row ends with a line; from the first number of words on with a sentence; from the second on anywhere.
 _ROW_WORDS, _LONGEST_ROW = 40, 90
 #: Longer changes are cut into rows, and only the first and the last of these are not folded.

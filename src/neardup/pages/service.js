@@ -61,9 +61,6 @@
     return content;
   }
 
-  let minutes = [];
-  const fillChart = (view) => view.data("minutes", minutes.map((minute) => ({ ...minute }))).resize().runAsync();
-
   async function showFlow() {
     const content = await showPart("flow", find("tiles"));
     find("recipe").textContent = content.recipe;
@@ -73,11 +70,6 @@
     }
     // Only now is it known that the token is right.
     showParts(true);
-    minutes = content.minutes;
-    // Empty axes would be confusing.
-    find("nothing").hidden = minutes.length > 0;
-    find("drawn").hidden = !minutes.length;
-    Object.values(neardup.views).forEach(fillChart);
   }
 
   let pages = 1;
@@ -145,7 +137,6 @@
     find("ask-form").requestSubmit();
   });
 
-  neardup.drawn(fillChart);
   if (!tokenForm || token) refresh();
   setInterval(() => { if (!document.hidden && (!tokenForm || token)) attempt(showFlow); }, REFRESH_MS);
 })();

@@ -26,7 +26,7 @@ from neardup.pipeline.passages import (
     Span,
     changed_spans,
     common_passages,
-    longest_spans,
+    covered_units,
     text_segments,
 )
 from neardup.pipeline.resolved_features import Counts, Gram, pair_counts, resolved_grams, set_overlap, text_grams
@@ -126,11 +126,13 @@ def _second_step_result(left: str, right: str, step: SecondStep, encoder: Encode
 class SpanTotals(NamedTuple):
     """How many passages, stretches and changes two texts have, of which an explanation lists at most 100 each.
 
-    ``all_searched``: whether passages were looked for in the whole of both texts.
+    ``all_searched``: whether passages were looked for in the whole of both texts; ``all_compared``: whether changes
+    were.
     """
 
     passages: int
     all_searched: bool
+    all_compared: bool
     left_segments: int
     right_segments: int
     left_changes: int
@@ -291,6 +293,10 @@ class Explanation:
             notes.append(f"of {places:,} places of these passages {right}, {shown:,} are listed")
         if not totals.all_searched:
             notes.append(f"passages are looked for among the first {SEARCHED_GRAMS:,} features of each text")
+        if not totals.all_compared:
+            words = "characters" if self.recipe.parsed_features.traits.by_character else "words"
+            searched = f"the first {SEARCHED_GRAMS:,} {words} outside the shared features"
+            notes.append(f"changes are looked for among {searched} of each text")
         return tuple(notes)
 
     def as_dict(self) -> dict[str, Any]:
@@ -410,8 +416,9 @@ def explain(
         second = _classifier_result(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
         second = _second_step_result(left, right, step, encoder)
-    segments = text_segments(sides[0], grams[1]), text_segments(sides[1], grams[0])
-    changes, passages = changed_spans(*sides), common_passages(*sides)
+    covered = covered_units(sides[0], grams[1]), covered_units(sides[1], grams[0])
+    segments = [text_segments(*side) for side in zip(sides, covered, strict=True)]
+    changes, passages = changed_spans(sides, covered), common_passages(*sides)
     return Explanation(
         left,
         right,
@@ -419,12 +426,18 @@ def explain(
         counts,
         features,
         *grams,
-        longest_spans(segments[0]),
-        longest_spans(segments[1]),
-        longest_spans(changes[0]),
-        longest_spans(changes[1]),
+        segments[0].listed,
+        segments[1].listed,
+        changes[0].listed,
+        changes[1].listed,
         passages.listed,
-        SpanTotals(passages.total, passages.is_complete, *map(len, segments), *map(len, changes)),
+        SpanTotals(
+            passages.total,
+            passages.is_complete,
+            changes[0].is_complete,
+            *(side.total for side in segments),
+            *(side.total for side in changes),
+        ),
         _digests(recipe, grams, vectors.words if vectors else ([], [])),
         second,
     )

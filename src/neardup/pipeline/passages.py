@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Hashable, Sequence
 from heapq import nsmallest
-from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from itertools import compress, pairwise
+from typing import NamedTuple
 
+import numpy as np
+
+from neardup.kernels import Bools, Integers
 from neardup.pipeline.resolved_features import Gram, TextGrams
 from neardup.text.alignment import Run, SuffixAutomaton, matching_blocks
 
@@ -62,83 +64,93 @@ class Passages(NamedTuple):
     is_complete: bool
 
 
+class SegmentList(NamedTuple):
+    """The segments of a text in order, or of too many the longest, the longest first; and their number."""
+
+    listed: tuple[Segment, ...]
+    total: int
+
+
+class ChangeList(NamedTuple):
+    """The changes of a text in order, or of too many the longest, the longest first; and their number.
+
+    ``is_complete``: whether all units outside the shared grams were compared.
+    """
+
+    listed: tuple[Span, ...]
+    total: int
+    is_complete: bool
+
+
 #: The most spans that an explanation lists of a text: of passages, places, stretches and changes.
 MOST_SPANS = 100
-#: Passages are looked for among this many grams at the beginning of each text.
-SEARCHED_GRAMS = 100_000
-SpanT = TypeVar("SpanT", Span, Segment)
+#: Passages are looked for among this many grams at the beginning of each text, and changes among this many units
+#: outside the shared grams.
+SEARCHED_GRAMS = 50_000
 
 
-def longest_spans(spans: tuple[SpanT, ...]) -> tuple[SpanT, ...]:
-    """Return all spans, in order; of more than ``MOST_SPANS`` the longest, the longest first."""
-    if len(spans) <= MOST_SPANS:
-        return spans
-    return tuple(nsmallest(MOST_SPANS, spans, key=lambda span: (span.start - span.end, span.start)))
+def _longest(begins: Integers, ends: Integers) -> Integers:
+    """Return the places of all spans; of more than ``MOST_SPANS`` those of the longest, the longest first."""
+    if len(begins) <= MOST_SPANS:
+        return np.arange(len(begins))
+    return np.lexsort((begins, begins - ends))[:MOST_SPANS]
 
 
-def _covered(side: TextGrams, other_grams: Collection[Gram]) -> list[tuple[int, int]]:
-    """Return the runs of units, end excluded, that grams of the other text cover."""
-    cover = bytearray(len(side.units))
-    for gram, place in zip(side.grams, side.places, strict=True):
-        if gram not in other_grams:
-            continue
-        if isinstance(place, range):
-            cover[place.start : place.stop : place.step] = b"\1" * len(place)
-        else:
-            for unit in place:
-                cover[unit] = 1
-    return [run.span() for run in re.finditer(b"\1+", cover)]
+def covered_units(side: TextGrams, other_grams: Collection[Gram]) -> Bools:
+    """Return which units of a text are in a gram that the other text has too."""
+    shared = list(compress(side.places, map(other_grams.__contains__, side.grams)))
+    filled = [place for place in shared if isinstance(place, range) and place.step == 1]
+    depth = np.zeros(len(side.units) + 1, np.int64)
+    np.add.at(depth, [place.start for place in filled], 1)
+    np.add.at(depth, [place.stop for place in filled], -1)
+    cover = np.cumsum(depth)[:-1] > 0
+    for place in shared if len(filled) < len(shared) else ():
+        cover[list(place)] = True
+    return cover
 
 
-def text_segments(side: TextGrams, other_grams: Collection[Gram]) -> tuple[Segment, ...]:
-    """Cut a text into stretches that grams of the other text cover, and the rest."""
-    segments: list[Segment] = []
-    position = 0
-    for first, end in _covered(side, other_grams):
-        begin = max(side.units[first].start, position)
-        if begin > position:
-            segments.append(Segment(position, begin, False))
-        position = max(side.units[end - 1].end, begin)
-        if position > begin:
-            segments.append(Segment(begin, position, True))
-    if position < len(side.text):
-        segments.append(Segment(position, len(side.text), False))
-    return tuple(segments)
+def _unit_runs(side: TextGrams, chosen: Bools) -> tuple[Integers, Integers]:
+    """Return where each run of chosen units begins and ends in the text."""
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    return np.array(side.units.starts, np.int64)[edges[::2]], np.array(side.units.ends, np.int64)[edges[1::2] - 1]
 
 
-def changed_spans(left: TextGrams, right: TextGrams) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Return the units outside the shared grams that differ, for each text.
+def text_segments(side: TextGrams, covered: Bools) -> SegmentList:
+    """Cut a text into stretches of covered units, and the rest."""
+    starts, ends = _unit_runs(side, covered)
+    # Neighbouring units may overlap; segments do not.
+    ends = np.maximum.accumulate(np.maximum(starts, ends))
+    cuts = np.zeros(2 * len(ends) + 2, np.int64)
+    cuts[2:-1:2], cuts[-1] = ends, len(side.text)
+    cuts[1:-1:2] = np.maximum(starts, cuts[:-2:2])
+    found = np.flatnonzero(cuts[:-1] < cuts[1:])
+    chosen = found[_longest(cuts[found], cuts[found + 1])].tolist()
+    listed = (Segment(int(cuts[at]), int(cuts[at + 1]), at % 2 == 1) for at in chosen)
+    return SegmentList(tuple(listed), len(found))
 
-    They are found by aligning the uncovered rests of the two texts; they play no part in the verdict.
+
+def changed_spans(sides: Sequence[TextGrams], covered: Sequence[Bools]) -> list[ChangeList]:
+    """Return the units outside the shared grams that differ, for each of two texts.
+
+    They are found by aligning the uncovered rests of the two texts, up to ``SEARCHED_GRAMS`` units of each; they play
+    no part in the verdict.
     """
-    sides = left, right
-    uncovered = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
-    blocks = matching_blocks(
-        *([side.units[i].text for i in units] for side, units in zip(sides, uncovered, strict=True))
-    )
-    spans = []
-    for number, (side, units) in enumerate(zip(sides, uncovered, strict=True)):
-        aligned = {units[block[number] + step] for block in blocks for step in range(block.length)}
-        spans.append(_spans(side, [unit for unit in units if unit not in aligned]))
-    return spans[0], spans[1]
-
-
-def _uncovered(side: TextGrams, other_grams: Collection[Gram]) -> list[int]:
-    units: list[int] = []
-    position = 0
-    for first, end in _covered(side, other_grams):
-        units += range(position, first)
-        position = end
-    return units + list(range(position, len(side.units)))
-
-
-def _spans(side: TextGrams, units: Sequence[int]) -> tuple[Span, ...]:
-    spans: list[Span] = []
-    for place, unit in enumerate(units):
-        token = side.units[unit]
-        begin = spans.pop().start if place and units[place - 1] == unit - 1 else token.start
-        spans.append(Span(begin, token.end))
-    return tuple(spans)
+    rests = [np.flatnonzero(~cover) for cover in covered]
+    is_complete = max(map(len, rests)) <= SEARCHED_GRAMS
+    rests = [rest[:SEARCHED_GRAMS] for rest in rests]
+    words = [[side.units.texts[unit] for unit in rest.tolist()] for side, rest in zip(sides, rests, strict=True)]
+    blocks = matching_blocks(*words)
+    lists = []
+    for number, (side, rest) in enumerate(zip(sides, rests, strict=True)):
+        changed = np.zeros(len(side.units), np.bool_)
+        changed[rest] = True
+        for block in blocks:
+            changed[rest[block[number] : block[number] + block.length]] = False
+        starts, ends = _unit_runs(side, changed)
+        chosen = _longest(starts, ends)
+        listed = map(Span, starts[chosen].tolist(), ends[chosen].tolist())
+        lists.append(ChangeList(tuple(listed), len(starts), is_complete))
+    return lists
 
 
 def common_passages(left: TextGrams, right: TextGrams, limit: int = MOST_SPANS) -> Passages:
@@ -197,4 +209,4 @@ def _runs(side: TextGrams, numbers: dict[Hashable, int]) -> tuple[list[int], Seq
 
 
 def _span(side: TextGrams, first: int, last: int) -> Span:
-    return Span(side.units[side.places[first][0]].start, side.units[side.places[last][-1]].end)
+    return Span(side.units.starts[side.places[first][0]], side.units.ends[side.places[last][-1]])

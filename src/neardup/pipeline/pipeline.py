@@ -27,12 +27,13 @@ from neardup.features.reading import (
 from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
+from neardup.files import parse_size
 from neardup.keep.groups import GroupRule, group_rule, parse_share
 from neardup.keep.order import Preference, keep_order
 from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.result import Result, Run
 from neardup.recipe import Recipe
-from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, parse_size, trim_memory
+from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
 from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, pair_limit
 from neardup.search.findings import Documents
 from neardup.search.lsh import bands_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from neardup.kernels.unicode_tables import fold
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Features
 from neardup.recipe.recipe import word_lists
-from neardup.text.normalize import Token, normalize, tokens
+from neardup.text.normalize import Tokens, normalize, token_columns
 
 if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
@@ -36,7 +37,7 @@ class TextGrams(NamedTuple):
 
     Attributes
     ----------
-    units : sequence of Token
+    units : Tokens
         The units of grams: tokens without removed stop words, or characters of the normal form.
     grams : sequence of Gram
         In text order, with repetitions.
@@ -45,7 +46,7 @@ class TextGrams(NamedTuple):
     """
 
     text: str
-    units: Sequence[Token]
+    units: Tokens
     grams: Sequence[Gram]
     places: Sequence[Place]
 
@@ -74,19 +75,24 @@ def text_grams(text: str, recipe: Recipe) -> TextGrams:
     if parsed.kind == "checksum":
         return _checksum(text, recipe.normalize)
     words = _words(recipe, parsed.kind)
-    units: list[Token] = []
+    texts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
     places: list[Place] = []
-    for start, end in segment_spans(text, parsed.unit):
-        first = len(units)
-        units += _units(text, start, end, recipe, words.dropped)
-        if len(units) > first:
-            places += _PLACE_RULES[parsed.kind](units, first, parsed, words)
-    grams = _grams([unit.text for unit in units], places, parsed)
+    for segment in _segment_tokens(text, recipe):
+        first = len(texts)
+        units = _units(text, segment, parsed, recipe.normalize, words.dropped)
+        texts += units.texts
+        starts += units.starts
+        ends += units.ends
+        if len(texts) > first:
+            places += _PLACE_RULES[parsed.kind](texts, first, parsed, words)
+    grams = _grams(texts, places, parsed)
     if recipe.ignore:
         ignored = _ignored(recipe)
         kept = [i for i, gram in enumerate(grams) if gram not in ignored]
         grams, places = [grams[i] for i in kept], [places[i] for i in kept]
-    return TextGrams(text, units, grams, places)
+    return TextGrams(text, Tokens(texts, starts, ends), grams, places)
 
 
 @lru_cache(maxsize=4)
@@ -106,7 +112,8 @@ def segment_spans(text: str, unit: Literal["sentence", "clause"] | None) -> list
 
 def set_overlap(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int, int, int]:
     """Return o, a and b of two sets or multisets of grams."""
-    shared = sum(min(count, right.get(gram, 0)) for gram, count in left.items())
+    both = left.keys() & right.keys()
+    shared = sum(map(min, map(left.__getitem__, both), map(right.__getitem__, both)))
     return shared, sum(left.values()), sum(right.values())
 
 
@@ -117,55 +124,83 @@ def _words(recipe: Recipe, kind: str) -> _WordLists:
     return _WordLists(frozenset(), stops | antecedents, antecedents)
 
 
-def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[str]) -> list[Token]:
-    words = tokens(text[start:end], recipe.normalize)
-    if start:
-        words = [Token(token.text, token.start + start, token.end + start) for token in words]
-    if recipe.parsed_features.traits.by_character:
-        return _characters(text, words, parted=recipe.normalize != "compact")
-    return [token for token in words if token.text not in dropped] if dropped else words
+def _segment_tokens(text: str, recipe: Recipe) -> Iterator[Tokens]:
+    """Yield the tokens of each segment of a text that has any, with offsets in the text."""
+    spans = segment_spans(text, recipe.parsed_features.unit)
+    words = token_columns(text, recipe.normalize)
+    if len(spans) == 1:
+        yield words
+        return
+    edges = np.array([end for _, end in spans])
+    owner = np.searchsorted(edges, words.starts, "right")
+    if recipe.normalize == "strip" or (np.array(words.ends, np.int64) > edges[owner]).any():
+        # The tokens of a segment are not those of the text.
+        for start, end in spans:
+            words = token_columns(text[start:end], recipe.normalize)
+            yield Tokens(words.texts, [start + at for at in words.starts], [start + at for at in words.ends])
+        return
+    cuts = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(words)]
+    for first, last in pairwise(cuts):
+        yield Tokens(words.texts[first:last], words.starts[first:last], words.ends[first:last])
 
 
-def _characters(text: str, words: list[Token], *, parted: bool) -> list[Token]:
-    characters: list[Token] = []
-    for token in words:
-        if parted and characters:
-            characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
-        original = text[token.start : token.end]
+def _units(text: str, words: Tokens, parsed: Features, normalizer: str, dropped: frozenset[str]) -> Tokens:
+    if parsed.traits.by_character:
+        return words if normalizer == "compact" else _characters(text, words)
+    if not dropped:
+        return words
+    kept = [word not in dropped for word in words.texts]
+    starts, ends = (list(compress(column, kept)) for column in (words.starts, words.ends))
+    return Tokens(list(compress(words.texts, kept)), starts, ends)
+
+
+def _characters(text: str, words: Tokens) -> Tokens:
+    """Return the characters of the words, with a space between two words."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for word, start, end in zip(words.texts, words.starts, words.ends, strict=True):
+        if ends:
+            starts.append(ends[-1])
+            ends.append(max(start, ends[-1]))
         # Equal length does not mean equal characters: a ligature becomes two, and points are removed.
-        is_one_to_one = len(token.text) == len(original) and all(
-            folded == character or folded == fold(character)
-            for folded, character in zip(token.text, original, strict=True)
-        )
-        for i, character in enumerate(token.text):
-            place = (token.start + i, token.start + i + 1) if is_one_to_one else (token.start, token.end)
-            characters.append(Token(character, *place))
-    return characters
+        original = text[start:end]
+        if len(word) == end - start and (word in (original, original.lower()) or all(map(_is_folded, word, original))):
+            starts += range(start, end)
+            ends += range(start + 1, end + 1)
+        else:
+            starts += [start] * len(word)
+            ends += [end] * len(word)
+    return Tokens(list(" ".join(words.texts)), starts, ends)
 
 
-def _contiguous(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+@lru_cache(maxsize=1 << 16)
+def _is_folded(folded: str, character: str) -> bool:
+    return folded == character or folded == fold(character)
+
+
+def _contiguous(units: Sequence[str], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     """Return runs of n units; a text with fewer units is one gram of them all."""
     width = min(parsed.n, len(units) - first)
     return [range(i, i + width) for i in range(first, len(units) - width + 1)]
 
 
-def _skipping(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+def _skipping(units: Sequence[str], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     span, step = _span(parsed), parsed.numbers[1] + 1
     if len(units) - first < span:
         return [range(first, len(units))]
     return [range(i, i + span, step) for i in range(first, len(units) - span + 1)]
 
 
-def _all_units(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+def _all_units(units: Sequence[str], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     return [range(first, len(units))]
 
 
-def _spots(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+def _spots(units: Sequence[str], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     distance, chain = parsed.numbers
-    links = [i for i in range(first, len(units)) if units[i].text not in words.stops]
+    links = [i for i in range(first, len(units)) if units[i] not in words.stops]
     places: list[Place] = []
     for i in range(first, len(units)):
-        if units[i].text in words.antecedents:
+        if units[i] in words.antecedents:
             after = bisect_right(links, i)
             chosen = links[after + distance - 1 : after + distance * chain : distance]
             if len(chosen) == chain:
@@ -173,7 +208,7 @@ def _spots(units: Sequence[Token], first: int, parsed: Features, words: _WordLis
     return places
 
 
-_PLACE_RULES: dict[str, Callable[[Sequence[Token], int, Features, _WordLists], list[Place]]] = {
+_PLACE_RULES: dict[str, Callable[[Sequence[str], int, Features, _WordLists], list[Place]]] = {
     "words": _contiguous,
     "qgrams": _contiguous,
     "skips": _skipping,
@@ -189,12 +224,16 @@ def _grams(texts: list[str], places: list[Place], parsed: Features) -> list[Gram
     if parsed.kind == "windows":
         joined = "".join(texts)
         return [(joined[place[0] : place[-1] + 1],) for place in places]
-    grams: list[Gram] = [
-        tuple(texts[place.start : place.stop : place.step])
-        if isinstance(place, range)
-        else tuple([texts[i] for i in place])
-        for place in places
-    ]
+    grams: list[Gram]
+    if _PLACE_RULES[parsed.kind] is _contiguous and parsed.unit is None and len(texts) >= parsed.n:
+        grams = list(zip(*(texts[i:] for i in range(parsed.n)), strict=False))
+    else:
+        grams = [
+            tuple(texts[place.start : place.stop : place.step])
+            if isinstance(place, range)
+            else tuple([texts[i] for i in place])
+            for place in places
+        ]
     if parsed.kind == "qgrams" and parsed.positional:
         return [(*gram, i) for i, gram in enumerate(grams)]
     if parsed.kind == "skips" and len(grams) == 1 and len(texts) < _span(parsed):
@@ -212,10 +251,11 @@ def _checksum(text: str, normalizer: str) -> TextGrams:
     """Return the one gram of a text: its whole normal form."""
     normal = normalize(text, normalizer)
     if normalizer == "raw":
-        units = [Token(piece[0], piece.start(), piece.end()) for piece in _PIECES.finditer(text)]
+        spans = [piece.span() for piece in _PIECES.finditer(text)]
+        units = Tokens(_PIECES.findall(text), [start for start, _ in spans], [end for _, end in spans])
     else:
-        units = tokens(text, normalizer)
-    return TextGrams(text, units, [(normal,)], [range(len(units))]) if units else TextGrams(text, [], [], [])
+        units = token_columns(text, normalizer)
+    return TextGrams(text, units, *([(normal,)], [range(len(units))]) if len(units) else ([], []))
 
 
 class Counts(NamedTuple):
@@ -290,7 +330,7 @@ def _ranked(side: TextGrams, recipe: Recipe, statistics: Statistics | None) -> T
     kept: list[int] = []
     grams: list[Gram] = []
     for i, term in enumerate(_hashes(side.text, bare).tolist()):
-        rank = ranks[bisect_right(ends, side.units[i].start)].get(term)
+        rank = ranks[bisect_right(ends, side.units.starts[i])].get(term)
         if rank is not None:
             kept.append(i)
             grams.append((*side.grams[i], rank))

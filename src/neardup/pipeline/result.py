@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -406,11 +406,16 @@ class Result:
         run, classifier = self._run, self._run.classifier
         records = classifier.records(table, texts) if classifier else None
         found = explain(texts[0], texts[1], self.recipe, run.statistics, run.encoder, classifier, records)
-        verdicts = self._findings.groups
+        return replace(found, groups=self.describe_groups(rows))
+
+    def describe_groups(self, rows: Sequence[int]) -> tuple[str, ...]:
+        """Return the verdict on each group of documents of the input, as clauses; nothing without ``drop_by``."""
+        verdicts, names = self._findings.groups, self._documents.names
         if verdicts is None:
-            return found
-        groups = dict.fromkeys(int(verdicts.rule.groups[names.position_of(name)]) for name in (left, right))
-        return replace(found, groups=tuple(map(verdicts.describe, groups)))
+            return ()
+        positions = [int(np.flatnonzero(names.rows == row)[0]) for row in rows]
+        groups = dict.fromkeys(verdicts.rule.groups[positions].tolist())
+        return tuple(map(verdicts.describe, groups))
 
     def report(self, path: str | PathLike[str], *, force: bool = False, **settings: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.

@@ -180,113 +180,121 @@ class EventTime(NamedTuple):
         The document's time in microseconds since 1970.
     flag : str
         The flag of its ``Verdict``.
-    segment, oldest : int
-        The number of the segment for documents that arrive now, which never decreases, and of the oldest segment with a
-        document in the window.
+    segment : int
+        The number of the segment for documents that arrive now, which never decreases.
     confirms : bool
-        Whether the document confirms the time of an earlier one that was ahead.
+        Whether the document confirms the time of the last one that was ahead; all others have left the window then.
     """
 
     time: int
     expiry: int
-    min_partner_expiry: int
-    microseconds: int
-    flag: str
-    segment: int
-    oldest: int
+    min_partner_expiry: int = 0
+    microseconds: int = 0
+    flag: str = ""
+    segment: int = 0
     confirms: bool = False
 
 
-class FlowClock:
-    """Turns timestamps into event times, given a wall clock in seconds since 1970.
+class FlowClock(NamedTuple):
+    """The clock of a flow: the latest accepted time, in the window's unit. It never goes back.
 
-    The clock of the flow is the latest accepted time, in the window's unit. A time more than a window ahead of it is
-    only accepted once a second document confirms it, so that one wrong date does not empty the window. ``pending`` is
-    the unconfirmed time, until its document leaves the window.
+    A document is judged by its own time; how far that is from the clock decides what becomes of the clock:
+
+    - up to a window older or younger: accepted, and a younger one advances the clock;
+    - more than a window older: ``late``; the clock ignores it;
+    - more than a window younger: ``ahead``; the clock ignores it, until the next document that is not late is also
+      ahead, and at most a window from it: two in a row mean that the flow has moved on. So neither a single wrong date
+      nor any number of them between right ones moves the clock;
+    - more than an hour younger than the arrival clock, that of the system: ``future``. It is judged by the time of the
+      flow's clock, which ignores it.
+
+    Windows that count documents number them instead, and have no flags. A clock is a value: ``event_time`` returns the
+    next one.
     """
 
-    def __init__(self, length: WindowLength, now: Callable[[], float]) -> None:
-        self.length, self._now = length, now
-        self.clock: int | None = None
-        self.pending: int | None = None
-        self._pending_leaves = 0
-        self._arrival = -(1 << 62)
-        self._count = 0
+    length: WindowLength
+    time: int | None = None  #: None before the first document
+    pending: int | None = None  #: the time of the last accepted or ahead document, if it was ahead
+    arrival: int = -(1 << 62)  #: the latest time of arrival of documents without a timestamp, in microseconds
+    arrived: int = 0  #: documents so far, in windows of documents
 
-    def advance(self, timestamp: int | None) -> EventTime:
-        """Return the event time of the next document; its timestamp is in microseconds, None for its arrival time."""
-        wall = round(self._now() * _SECOND)
-        real = wall if timestamp is None else timestamp
-        if timestamp is None:
-            real = self._arrival = max(self._arrival, wall)
-        if self.length.unit in ("documents", "endless"):
-            return self._by_number(real)
-        return self._by_time(real, wall, has_timestamp=timestamp is not None)
+    def event_time(self, timestamp: int | None, now: float) -> tuple[EventTime, FlowClock]:
+        """Return the event time of the next document, and the clock after it.
 
-    def _by_number(self, real: int) -> EventTime:
-        number, self._count = self._count, self._count + 1
-        self.clock = number
-        segment_length = self.length.segment_length
-        min_partner_expiry = -1 if self.length.value is None else number - self.length.value
-        segment, oldest = number // segment_length, min_partner_expiry // segment_length
-        return EventTime(number, number, min_partner_expiry, real, "", segment, oldest)
-
-    def _by_time(self, real: int, wall: int, *, has_timestamp: bool) -> EventTime:
-        length = self.length.value or 0
-        scale = _HOUR if self.length.unit == "hour" else 1
-        time, flag, confirms = real // scale, "", False
-        if has_timestamp and time > (wall + _MAX_AHEAD) // scale:
-            time = wall // scale if self.clock is None else self.clock
+        ``timestamp`` is in microseconds since 1970, None for the time of arrival; ``now`` is the time of the system in
+        seconds. Times of arrival never decrease, whatever the system says.
+        """
+        wall = round(now * _SECOND)
+        arrival = max(self.arrival, wall) if timestamp is None else self.arrival
+        real = arrival if timestamp is None else timestamp
+        if not self.has_times:
+            clock = self._replace(time=self.arrived, arrival=arrival, arrived=self.arrived + 1)
+            return clock._event_time(self.arrived, self.arrived, real, ""), clock
+        scale = self._scale
+        time, flag = real // scale, ""
+        if timestamp is not None and time > (wall + _MAX_AHEAD) // scale:
+            time = wall // scale if self.time is None else self.time
             flag, real = "future", time * scale
-        clock = time if self.clock is None else self.clock
-        expiry = time
-        if time > clock + length:
-            if self.pending is not None and abs(time - self.pending) <= length:
-                clock, self.pending, confirms = max(time, self.pending), None, True
-            else:
-                self.pending, expiry, flag = time, clock, "ahead"
-                self._pending_leaves = clock
-        elif time < clock - length:
-            flag = "late"
-        else:
-            clock = max(clock, time)
-        self.clock = clock
-        segment_length, min_partner_expiry = self.length.segment_length, clock - length
-        if self.pending is not None and self._pending_leaves < min_partner_expiry:
-            self.pending = None
-        segment, oldest = clock // segment_length, min_partner_expiry // segment_length
-        return EventTime(time, expiry, min_partner_expiry, real, flag, segment, oldest, confirms)
+        latest, length = time if self.time is None else self.time, self.length.value or 0
+        if time < latest - length:
+            clock = self._replace(arrival=arrival)
+            return clock._event_time(time, time, real, "late"), clock
+        if time <= latest + length:
+            # A future document has the time of the clock, which is no evidence.
+            pending = self.pending if flag else None
+            clock = self._replace(time=max(latest, time), pending=pending, arrival=arrival)
+            return clock._event_time(time, time, real, flag), clock
+        if self.pending is None or abs(time - self.pending) > length:
+            clock = self._replace(pending=time, arrival=arrival)
+            # It leaves the window with the documents that have the time of the clock.
+            return clock._event_time(time, latest, real, "ahead"), clock
+        clock = self._replace(time=max(time, self.pending), pending=None, arrival=arrival)
+        return clock._event_time(time, time, real, "", confirms=True), clock
 
-    def next_event_time(self) -> EventTime:
-        """Return the event time of a document that would arrive now, by the clock of the flow."""
-        clock = self.clock or 0
-        if self.length.unit in ("documents", "endless"):
-            clock = self._count
-        min_partner_expiry = -1 if self.length.value is None else clock - self.length.value
-        return EventTime(clock, clock, min_partner_expiry, 0, "", 0, 0)
+    def _event_time(self, time: int, expiry: int, real: int, flag: str, *, confirms: bool = False) -> EventTime:
+        segment = (self.time or 0) // self.length.segment_length
+        return EventTime(time, expiry, self.min_expiry, real, flag, segment, confirms)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the window has a length of time, and does not count documents."""
+        return self.length.unit in ("time", "hour")
+
+    @property
+    def _scale(self) -> int:
+        return _HOUR if self.length.unit == "hour" else 1
+
+    @property
+    def min_expiry(self) -> int:
+        """The smallest expiry of a document in the window."""
+        return -1 if self.length.value is None else (self.time or 0) - self.length.value
+
+    @property
+    def oldest_segment(self) -> int:
+        """The number of the oldest segment with a document in the window."""
+        return self.min_expiry // self.length.segment_length
+
+    @property
+    def query_time(self) -> EventTime:
+        """The event time of a document that would arrive now, by the clock of the flow."""
+        time = (self.time or 0) if self.has_times else self.arrived
+        min_expiry = -1 if self.length.value is None else time - self.length.value
+        return EventTime(time, time, min_expiry, 0, "", time // self.length.segment_length)
 
     @property
     def seconds(self) -> float | None:
         """The clock in seconds since 1970; None before the first document, or if the window counts documents."""
-        if self.clock is None or self.length.unit in ("documents", "endless"):
+        if self.time is None or not self.has_times:
             return None
-        return self.clock * (_HOUR if self.length.unit == "hour" else 1) / _SECOND
+        return self.time * self._scale / _SECOND
 
-    def state(self) -> dict[str, Any]:
-        """Return the state for ``restore``."""
-        return {
-            "clock": self.clock,
-            "pending": self.pending,
-            "pending_leaves": self._pending_leaves,
-            "arrival": self._arrival,
-            "count": self._count,
-        }
+    def state(self) -> dict[str, int | None]:
+        """Return the state for ``restored``."""
+        return {"clock": self.time, "pending": self.pending, "arrival": self.arrival, "count": self.arrived}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state of the clock."""
-        self.clock, self.pending = state["clock"], state["pending"]
-        self._pending_leaves = state["pending_leaves"]
-        self._arrival, self._count = state["arrival"], state["count"]
+    def restored(self, state: dict[str, Any]) -> FlowClock:
+        """Return the clock of a state."""
+        return FlowClock(self.length, state["clock"], state["pending"], state["arrival"], state["count"])
 
 
 #: The number of documents after which the first epoch is rebuilt: the slots of its tables.
@@ -352,6 +360,7 @@ class Window:
         self._builder: EpochBuilder | None = None
         self._stages = sorted(_STAGES)[1:]
         self._epoch_length = _MIN_EPOCH
+        self._segment: int | None = None
 
     @property
     def document_count(self) -> int:
@@ -374,7 +383,10 @@ class Window:
         return [*self._epochs, next_epoch] if next_epoch else self._epochs
 
     def begin_segment(self, key: int) -> None:
-        """Begin a segment; documents enter it until the next one begins."""
+        """Begin a segment, unless one of this key or a later one has begun; documents enter the last one."""
+        if self._segment is not None and key <= self._segment:
+            return
+        self._segment = key
         # An unfinished builder would live until garbage collection, and keep the old epoch in memory.
         if self._builder and self._builder.epoch and self._builder.is_complete and not self._builder.copies:
             self._epochs.append(self._builder.epoch)
@@ -447,20 +459,10 @@ class Window:
         for epoch in self._all_epochs:
             epoch.remove(serial)
 
-    def roll_back(self, first: int, key: int | None) -> None:
-        """Remove all documents from serial ``first`` on, and the segments that began with them.
-
-        ``key`` is that of the last segment before them, None if there was none.
-        """
+    def remove_from(self, serial: int) -> None:
+        """Remove all documents from a serial on."""
         for epoch in self._all_epochs:
-            epoch.reopen(key)
-            epoch.remove_from(first)
-        while len(self._epochs) > 1 and not self._epochs[-1].segments:
-            self._epochs.pop()
-        newest = self._epochs[-1]
-        if key is not None and (not newest.segments or newest.segments[-1].key < key):
-            # The segment was still empty, so the one after it took its place.
-            newest.begin_segment(key)
+            epoch.remove_from(serial)
 
     def _window_documents(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block

@@ -342,13 +342,6 @@ class Epoch:
             counters[kw.DROPPED_KEYS] = self.segments[0].keys
         return dropped
 
-    def reopen(self, key: int | None) -> None:
-        """Return to the last segment with a key of at most ``key``, or to none; new documents enter it again."""
-        while self.segments and (key is None or self.segments[-1].key > key):
-            self.segments.pop()
-        if self.segments:
-            self._lists.counters[kw.SEGMENT] = self.segments[-1].address
-
     def documents(
         self,
         features: Words,

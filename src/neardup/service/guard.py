@@ -1,33 +1,36 @@
-"""Access to the service, its limits, and repeated answers."""
+"""Access to the service, and its limits."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
-from collections import OrderedDict
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
-
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.errors import InputError, quoted
 from neardup.files import open_file
-from neardup.service.refusals import Problem
+from neardup.service.metrics import Metrics
+from neardup.service.refusals import Answer, Problem
+from neardup.service.server import has_own_host
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 #: Seconds within which the body of a request must arrive.
 _BODY_TIMEOUT_S = 30.0
 #: The most bytes of all bodies together, and the number of largest bodies that always fit.
 _MAX_TOTAL_BODIES, _MIN_LARGE_BODIES = 256 << 20, 4
-#: The most answers stored for an ``Idempotency-Key``, and their most bytes; the oldest are dropped first.
-_MAX_ANSWERS, _MAX_ANSWER_BYTES = 10_000, 64 << 20
-#: The fewest characters of a token, and the most of a key.
-_MIN_TOKEN_LENGTH, _MAX_KEY_LENGTH = 16, 255
+#: The fewest characters of a token.
+_MIN_TOKEN_LENGTH = 16
 #: Query parameters in which callers send a token by mistake.
 _SECRET_PARAMETERS = {"token", "access_token", "api_key", "key"}
 _PUBLIC_PATHS = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
+#: The beginnings of the paths of calls that are counted as waiting.
+_COUNTED_PATHS = ("/v1/", "/page/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,94 +98,67 @@ class Tokens:
         return found[-1] if found else ""
 
 
-@dataclass(slots=True)
-class _StoredAnswer:
-    digest: bytes  #: of the request
-    answer: asyncio.Future[list[Message]]
-    size: int = 0
-
-
-class _AnswerCache:
-    """The answers to the last requests with an ``Idempotency-Key``, in memory.
-
-    After a restart the documents' own ids, which are on the disk, give the same answers.
-    """
-
-    def __init__(self) -> None:
-        self._stored: OrderedDict[tuple[str, str], _StoredAnswer] = OrderedDict()
-        self._bytes = 0
-
-    async def answer(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
-        """Answer a request by ``run``, or repeat the stored answer; ``key`` is the caller's token and the key.
-
-        Raises ``Problem`` if another request came with that key.
-        """
-        stored = self._stored.get(key)
-        if stored is None:
-            await self._answer_first(key, digest, run, send)
-            return
-        if stored.digest != digest:
-            raise Problem(422, f"Idempotency-Key {quoted(key[1])} came with another request before; take a new key")
-        messages = await asyncio.shield(stored.answer)
-        if not messages:
-            raise Problem(503, f"The first request with Idempotency-Key {quoted(key[1])} was not answered; ask again")
-        for message in messages:
-            await send(message)
-
-    async def _answer_first(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
-        messages: list[Message] = []
-
-        async def record(message: Message) -> None:
-            messages.append(message)
-            await send(message)
-
-        stored = self._stored[key] = _StoredAnswer(digest, asyncio.get_running_loop().create_future())
-        try:
-            await run(record)
-        finally:
-            stored.answer.set_result(messages)
-            status = messages[0]["status"] if messages else 500
-            # Other answers may have displaced it meanwhile.
-            is_stored = self._stored.get(key) is stored
-            if is_stored and (status >= 500 or status == 429):
-                del self._stored[key]
-            elif is_stored:
-                stored.size = sum(len(message.get("body", b"")) for message in messages) + 256
-                self._bytes += stored.size
-                while len(self._stored) > _MAX_ANSWERS or self._bytes > _MAX_ANSWER_BYTES:
-                    self._bytes -= self._stored.popitem(last=False)[1].size
-
-
 class Guard:
-    """An application behind checks of the caller, the origin and the size of a request.
+    """An application that checks the caller, the origin and the size of a request, and measures the answer.
 
-    The scope of the application has ``rights``, which is ``write`` or ``read``, and the whole ``body``.
+    ``respond`` answers a request that passed; its scope has ``rights``, which is ``write`` or ``read``, and the whole
+    ``body``. It puts the name of the call into the scope as ``call``. ``hosts`` are the names that the service answers
+    to, and ``headers`` those of every answer, all in lower case.
     """
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens, max_body: int, max_waiting: int) -> None:
-        self._app, self._tokens, self._max_body, self._max_waiting = app, tokens, max_body, max_waiting
-        self.waiting_count = 0
-        self._body_bytes, self._max_total_bytes = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * max_body)
-        self._answers = _AnswerCache()
+    def __init__(
+        self,
+        respond: Callable[[Scope], Awaitable[Answer]],
+        *,
+        tokens: Tokens,
+        limits: Limits,
+        metrics: Metrics,
+        hosts: Collection[str],
+        headers: Mapping[str, str],
+    ) -> None:
+        self._respond, self._tokens, self._limits, self._metrics = respond, tokens, limits, metrics
+        self._hosts, self._headers = frozenset(hosts), headers
+        #: The headers of answers without further ones, by their media type.
+        self._encoded = cache(lambda kind: _encode({"content-type": kind, **headers}))
+        self._body_bytes, self._max_total_bytes = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * limits.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        body = bytearray()
+        begin, body, is_counted = time.perf_counter(), bytearray(), False
         try:
-            token = self._check(scope, headers)
+            self._check(scope)
             if scope["method"] not in ("GET", "HEAD"):
                 await self._read_body(body, receive)
             scope["body"] = bytes(body)
-            await self._answer_or_refuse(scope, headers, token, receive, send)
+            is_counted = scope["path"].startswith(_COUNTED_PATHS)
+            if is_counted and (count := self._metrics.waiting) >= self._limits.max_waiting:
+                is_counted = False
+                raise Problem(429, f"{count:,} requests are waiting already; ask again in a moment")
+            self._metrics.waiting += is_counted
+            answer = await self._respond(scope)
         except Problem as problem:
-            await problem.response()(scope, receive, send)
+            answer = problem.answer()
         finally:
             self._body_bytes -= len(body)
+            self._metrics.waiting -= is_counted
+        kind = answer.kind
+        headers = (
+            _encode({"content-type": kind, **self._headers, **answer.headers})
+            if answer.headers
+            else self._encoded(kind)
+        )
+        if answer.status != 204:
+            headers = [*headers, (b"content-length", b"%d" % len(answer.body))]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+        self._metrics.count_request(scope.get("call", "other"), answer.status, time.perf_counter() - begin)
 
-    def _check(self, scope: Scope, headers: dict[str, str]) -> str:
-        """Check the origin and the rights of a request, and return its token."""
+    def _check(self, scope: Scope) -> None:
+        """Check the host, the origin and the rights of a request."""
         path, method = scope["path"], scope["method"]
+        if not has_own_host(scope, self._hosts):
+            raise Problem(400, "This address does not belong to the service; ask it by a name of its own")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query = scope["query_string"]
         if query and not _SECRET_PARAMETERS.isdisjoint(
             name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)
@@ -204,7 +180,6 @@ class Guard:
                 fault = "has no token" if not kind else "has a token that is not known here"
                 raise Problem(401, f"The request {fault}; send a header like Authorization: Bearer TOKEN")
         scope["rights"] = rights
-        return token
 
     def _check_kind(self, headers: dict[str, str]) -> None:
         kind, _, options = headers.get("content-type", "").lower().partition(";")
@@ -220,11 +195,11 @@ class Guard:
                 415, f"Content-Encoding {quoted(headers['content-encoding'])} is not known; send the body as it is"
             )
         length = headers.get("content-length", "")
-        if length.isdecimal() and (len(length) > 18 or int(length) > self._max_body):
+        if length.isdecimal() and (len(length) > 18 or int(length) > self._limits.max_body):
             raise self._too_large()
 
     def _too_large(self) -> Problem:
-        return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
+        return Problem(413, f"The body is larger than {self._limits.max_body:,} bytes; send fewer documents at a time")
 
     async def _read_body(self, body: bytearray, receive: Receive) -> None:
         try:
@@ -237,35 +212,13 @@ class Guard:
                     chunk, has_more = message.get("body", b""), message.get("more_body", False)
                     body += chunk
                     self._body_bytes += len(chunk)
-                    if len(body) > self._max_body:
+                    if len(body) > self._limits.max_body:
                         raise self._too_large()
                     if self._body_bytes > self._max_total_bytes:
                         raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
         except TimeoutError:
             raise Problem(408, f"The body did not come within {_BODY_TIMEOUT_S:g} s; send the request again") from None
 
-    async def _answer_or_refuse(
-        self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send
-    ) -> None:
-        """Answer a request whose body has arrived, unless too many are waiting."""
-        is_counted = scope["path"].startswith("/v1/")
-        if is_counted and self.waiting_count >= self._max_waiting:
-            raise Problem(429, f"{self.waiting_count:,} requests are waiting already; ask again in a moment")
-        messages: list[Message] = [{"type": "http.request", "body": scope["body"], "more_body": False}]
 
-        async def replay_body() -> Message:
-            return messages.pop() if messages else await receive()
-
-        self.waiting_count += is_counted
-        try:
-            key = headers.get("idempotency-key")
-            if key is None or scope["method"] in ("GET", "HEAD"):
-                await self._app(scope, replay_body, send)
-                return
-            if not 0 < len(key) <= _MAX_KEY_LENGTH:
-                raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_MAX_KEY_LENGTH}")
-            request_parts = [scope["method"].encode(), scope["raw_path"], scope["query_string"], scope["body"]]
-            digest = hashlib.blake2b(b"\0".join(request_parts), digest_size=16).digest()
-            await self._answers.answer((token, key), digest, lambda send: self._app(scope, replay_body, send), send)
-        finally:
-            self.waiting_count -= is_counted
+def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

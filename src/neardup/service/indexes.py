@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -72,11 +74,20 @@ class NamedIndex:
         if index.store is None:
             raise StoreError(f"index {name!r} has no store; give it a path")
         self.name, self.index, self.store = name, index, index.store
+        #: How many documents were entered since the start, by verdict and by flag; the writer's thread counts.
+        self.entered: Counter[str] = Counter()
         try:
             self.reader = StoreReader(self.store.path)
         except BaseException:
             index.close()
             raise
+
+    def count_entered(self, verdicts: Iterable[Verdict]) -> None:
+        """Count verdicts on documents that were entered."""
+        for verdict in verdicts:
+            self.entered[verdict.kind] += 1
+            if verdict.flag:
+                self.entered[verdict.flag] += 1
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document; as of `record_of`."""
@@ -142,7 +153,8 @@ class Indexes:
     def __init__(
         self, store: str, options: IndexOptions, *, classifiers: str | None = None, max_indexes: int = sys.maxsize
     ) -> None:
-        self._store, self._classifiers, self._max_indexes = Path(store), classifiers, max_indexes
+        self._store, self._max_indexes = Path(os.path.realpath(store)), max_indexes
+        self._classifiers = None if classifiers is None else os.path.realpath(classifiers)
         self._folder = self._store.with_name(f"{self._store.name}.indexes")
         self._lock = threading.Lock()
         self._address = ""
@@ -275,6 +287,17 @@ class Indexes:
             del self._open[name]
             named.close()
             _remove(named.store.path)
+
+    def without_paths(self, sentence: str) -> str:
+        """Return a sentence for callers, who need no paths of the server: an index stands for its store."""
+        folder, store = (re.escape(str(path)) for path in (self._folder, self._store))
+        below = r"(?:/[^\s;,()]*)?"
+        sentence = re.sub(rf"{folder}/([a-z0-9_-]+)\.db{below}", r"the store of index '\1'", sentence)
+        sentence = re.sub(f"{folder}{below}", "the folder of the stores", sentence)
+        sentence = re.sub(f"{store}{below}", f"the store of index '{MAIN}'", sentence)
+        if self._classifiers is not None:
+            sentence = sentence.replace(f"{self._classifiers}/", "classifier ")
+        return sentence
 
     def close(self) -> None:
         """Close all stores."""

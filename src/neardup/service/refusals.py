@@ -1,14 +1,14 @@
-"""Refusals of the service as problem details (RFC 9457), and those of requests that do not match their schema."""
+"""Refusals of the service as problem details (RFC 9457), and those of requests that do not match their type."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel
-from starlette.responses import Response
+import msgspec
 
 from neardup.errors import quoted
 
@@ -16,6 +16,19 @@ from neardup.errors import quoted
 _RETRY_AFTER_S = 1
 #: The most characters of the sentence; a value in a longer one loses its middle.
 _MAX_DETAIL = 2000
+#: The largest request of which a sentence repeats the refused value: it is read once more.
+_MAX_REPEATED = 1 << 16
+
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """An answer as it is sent."""
+
+    body: bytes
+    status: int = 200
+    kind: str = "application/json"  #: its media type
+    headers: Mapping[str, str] = {}  #: further headers, in lower case
 
 
 class Problem(Exception):
@@ -27,105 +40,154 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.members = status, detail, members
 
-    def response(self) -> Response:
+    def answer(self) -> Answer:
         """Return the answer."""
         headers = {}
         if self.status in (429, 503):
             headers["retry-after"] = str(_RETRY_AFTER_S)
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if self.status == 405:
+            headers["allow"] = self.members["allow"]
         fields = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
-        content = json.dumps(fields | {"detail": self.detail} | self.members, separators=(",", ":"))
-        return Response(content, self.status, headers, "application/problem+json")
+        content = msgspec.json.encode(fields | {"detail": self.detail} | self.members)
+        return Answer(content, self.status, "application/problem+json", headers)
 
 
-_NUMBER = "is {value}, and must be a whole number; give one, such as 10"
-_OBJECT = "is {value}, and must be an object; {fields}"
-#: The message about a value, by the type of the Pydantic error.
-_MESSAGES = {
-    "missing": "is missing; give it",
-    "extra_forbidden": "is not known; {fields}",
-    "string_type": "is {value}, and must be a text; write it in quotes",
-    "string_too_short": "is empty; give it at least one character",
-    "string_too_long": "is longer than {max_length:,} characters; shorten it",
-    "string_unicode": "contains half a character (a lone surrogate); send whole characters",
-    "string_pattern_mismatch": "is {value}, which is not a cursor; give the cursor of the previous answer, or none",
-    "list_type": "is {value}, and must be a list; write it in square brackets",
-    "dict_type": _OBJECT,
-    "model_type": _OBJECT,
-    "model_attributes_type": _OBJECT,
-    "int_type": _NUMBER,
-    "int_parsing": _NUMBER,
-    "int_parsing_size": _NUMBER,
-    "int_from_float": _NUMBER,
-    "finite_number": "is {value}, and must be a finite number; give one, or leave it out",
-    "bool_type": "is {value}; give true or false",
-    "bool_parsing": "is {value}; give true or false",
-    "greater_than_equal": "is {value}; give {ge} or more",
-    "less_than_equal": "is {value}; give {le} or less",
-    "literal_error": "is {value}, which is not known; give {expected}",
+def read_body(body: bytes, kind: type[T]) -> T:
+    """Return the body of a request as a value of a type; raises ``Problem`` at the first fault."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        value: Any = None
+        if len(body) <= _MAX_REPEATED:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                value = msgspec.json.decode(body)
+        raise _refusal(str(error), kind, value) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if not body:
+            sentence = f"The body is missing; send an object in JSON, {_fields(kind)}"
+        elif "surrogate" in str(error) or _HALF_CHARACTER.search(body):
+            sentence = "The body contains half a character (a lone surrogate); send whole characters"
+        elif isinstance(error, UnicodeDecodeError):
+            sentence = "The body is not UTF-8; send JSON in UTF-8"
+        else:
+            sentence = (
+                f"The body is not valid JSON ({str(error).removeprefix('JSON is malformed: ')}); send JSON in UTF-8"
+            )
+        raise Problem(422, sentence) from None
+
+
+#: The first half of a character, written as JSON may write it, without the second one.
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+
+
+def read_query(query: Mapping[str, str], kind: type[T]) -> T:
+    """Return query parameters as a value of a type; raises ``Problem``."""
+    try:
+        return msgspec.convert(query, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), kind, query, is_query=True) from None
+
+
+#: The messages of msgspec, and what is said for each.
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_TYPE = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
+_LENGTH = re.compile(r"Expected `(\w+)` of length (>=|<=) (\d+)")
+_BOUND = re.compile(r"Expected `\w+` (>=|<=) ([\d.]+)")
+_TYPES = {
+    "str": "a text; write it in quotes",
+    "array": "a list; write it in square brackets",
+    "object": "an object",
+    "int": "a whole number; give one, such as 10",
+    "float": "a number; give one, such as 10",
+    "bool": "true or false",
+    "float | str": "a number or a text; give one of them",
+    "int | float | str": "a number or a text; give one of them",
 }
-#: Names that Pydantic appends to the path of a field that takes several types.
-_UNION_MEMBERS = {"float", "str", "int", "constrained-str"}
+_GOT = {"null": "null", "array": "a list", "object": "an object", "str": "a text", "bool": "true or false"}
 
 
-def request_error_message(error: Mapping[str, Any], call: Callable[..., Any]) -> str:
-    """Return the message about a request that does not match its schema.
-
-    ``error`` has the form of Pydantic and FastAPI; ``call`` handles the request, and its body is a model of ``bodies``.
-    """
-    kind, (source, *path) = error["type"], error["loc"]
-    if kind == "json_invalid":
-        return f"The body is not valid JSON at character {path[0] + 1} ({error['ctx']['error']}); send JSON in UTF-8"
-    message = _MESSAGES.get(kind, "cannot be used; /docs and /openapi.json describe the call")
-    if len(path) > 1 and path[-1] in _UNION_MEMBERS and kind != "extra_forbidden":
-        path.pop()
-        if kind != "finite_number":
-            message = "is {value}, and must be a number or a text; give one of them"
-    if kind == "missing" and not path:
-        message = "is missing; send an object in JSON, {fields}"
-    values = {"value": _value_text(error.get("input")), "fields": _fields_at(call, path, kind), **error.get("ctx", {})}
-    location = ascii(".".join(map(str, path))[:200])[1:-1] or "The body"
+def _refusal(message: str, kind: type[Any], value: Any, *, is_query: bool = False) -> Problem:
+    """Return the refusal of a request that does not match its type; ``value`` is the request, or None."""
+    message, _, at = message.partition(" - at `")
+    steps = [name or int(number) for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", at)]
+    for step in steps:
+        with suppress(KeyError, IndexError, TypeError):
+            value = value[step]
+            continue
+        value = None
+    model, hint = _type_at(kind, steps)
+    is_entry = "[...]" in at
+    if found := _UNKNOWN.fullmatch(message):
+        if is_query:
+            names = _join_names(sorted(model.__struct_fields__)) if model else ""
+            return Problem(422, f"Query parameter {quoted(found[1])} is not known; this call takes {names or 'none'}")
+        steps, sentence = [*steps, found[1]], f"is not known; {_fields(model)}"
+    elif found := _MISSING.fullmatch(message):
+        steps, sentence = [*steps, found[1]], "is missing; give it"
+    elif found := _TYPE.fullmatch(message):
+        wanted = found[1].replace(" | null", "")
+        rule = _TYPES.get(wanted, wanted) + (f"; {_fields(model)}" if wanted == "object" else "")
+        sentence = f"is {_shown(value, found[2])}, and must be {rule}"
+    elif found := _LENGTH.match(message):
+        sentence = _length_sentence(*found.groups())
+    elif found := _BOUND.match(message):
+        sentence = f"is {quoted(value)}; give {float(found[2]):g} or {'more' if found[1] == '>=' else 'less'}"
+    elif message.startswith("Invalid enum value"):
+        choices = " or ".join(map(repr, get_args(hint)))
+        sentence = f"is {message.removeprefix('Invalid enum value ')}, which is not known; give {choices}"
+    elif "matching regex" in message:
+        sentence = f"is {quoted(value)}, which is not a cursor; give the cursor of the previous answer, or none"
+    elif "multiple of" in message:
+        sentence = f"is {quoted(value)}, and must be {_TYPES['int']}"
+    elif message == "Number out of range":
+        sentence = "must be a finite number; give one, or leave it out"
+    else:
+        sentence = "cannot be used; /docs and /openapi.json describe the call"
+    location = ascii(".".join(map(str, steps))[:200])[1:-1] or "The body"
+    location = f"A value of {location}" if is_entry else f"A name of {location}" if "`key`" in at else location
     # A batch is refused before any of it is judged.
-    scope = "; no document of the request was entered" if source == "body" and path[:1] == ["documents"] else ""
-    return f"{location} {message.format_map(values)}{scope}"
+    scope = "; no document of the request was entered" if not is_query and steps[:1] == ["documents"] else ""
+    return Problem(422, f"{location} {sentence}{scope}")
 
 
-def unknown_parameter_message(parameters: Iterable[str], accepted: Iterable[str]) -> str:
-    """Return a message about the first unknown query parameter; empty if all are known."""
-    names = sorted(accepted)
-    for name in parameters:
-        if name not in names:
-            return f"Query parameter {quoted(name)} is not known; this call takes {_join_names(names) or 'none'}"
-    return ""
+def _shown(value: Any, kind: str) -> str:
+    """Return a value for a message: as it is if it is short and known, otherwise its kind."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return quoted(value) if isinstance(value, str | int | float) else _GOT.get(kind, "a number")
 
 
-def _value_text(value: object) -> str:
-    """Return a JSON value for a message, without the content of lists and objects."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    names: dict[object, str] = {None: "null", True: "true", False: "false"}
-    return names[value] if value is None or isinstance(value, bool) else quoted(value)
+def _length_sentence(kind: str, bound: str, number: str) -> str:
+    if bound == ">=":
+        return "is empty; give it at least one character"
+    unit = "characters; shorten it" if kind == "str" else "entries; give fewer"
+    return f"is longer than {int(number):,} {unit}"
 
 
-def _fields_at(call: Callable[..., Any], path: list[Any], kind: str) -> str:
-    """Return the fields of the object at a path, or of its parent if the last name is unknown."""
-    model = _model_in(get_type_hints(call).values())
-    for part in path[:-1] if kind == "extra_forbidden" else path:
-        if model is not None and isinstance(part, str):
-            field = model.model_fields.get(part)
-            model = None if field is None else _model_in([field.annotation])
-    return "/docs lists the calls" if model is None else f"its fields are {_join_names(sorted(model.model_fields))}"
+def _fields(model: type[msgspec.Struct] | type[Any] | None) -> str:
+    if model is None:
+        return "/docs lists the calls"
+    return f"its fields are {_join_names(sorted(model.__struct_fields__))}"
 
 
-def _model_in(types: Iterable[Any]) -> type[BaseModel] | None:
-    """Return the first model among types and their arguments."""
-    for type_ in types:
-        if isinstance(type_, type) and issubclass(type_, BaseModel):
-            return type_
-        if found := _model_in(get_args(type_)):
-            return found
-    return None
+def _type_at(kind: Any, steps: list[Any]) -> tuple[Any, Any]:
+    """Return the innermost record at a path in a type, and the type of its last field."""
+    model = hint = _record_in(kind)
+    for step in steps:
+        if isinstance(step, str) and model is not None:
+            hint = get_type_hints(model).get(step)
+            model = _record_in(hint) or (model if get_origin(hint) is Literal else None)
+    return model, hint
+
+
+def _record_in(kind: Any) -> Any:
+    """Return the first record among a type and its arguments."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind
+    return next(filter(None, map(_record_in, get_args(kind))), None)
 
 
 def _join_names(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""A web server in its own thread, and the host and header checks of its applications."""
+"""A web server in its own thread, and what its applications check of a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ipaddress
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from types import FrameType, TracebackType
@@ -18,7 +18,7 @@ from neardup.errors import NeardupError, OutputError, option
 if TYPE_CHECKING:
     import asyncio
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Scope
 
 LOOPBACK = "127.0.0.1"
 #: The host names that a browser of this machine may use; any other name points here by DNS rebinding.
@@ -64,62 +64,10 @@ def host_name(header: str) -> str:
     return (name if colon and port.isdecimal() else header).lower()
 
 
-class HostGuard:
-    """An application that answers only to its own host names, and adds headers to every answer.
-
-    Names and headers are in lower case, names without a port; a header that an answer already has stays.
-    """
-
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], headers: Mapping[str, str]) -> None:
-        self._app, self._hosts = app, frozenset(hosts)
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                present = {name for name, _ in message["headers"]}
-                added = [header for header in self._headers if header[0] not in present]
-                message = {**message, "headers": [*message["headers"], *added]}
-            await send(message)
-
-        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) == 1 and host_name(hosts[0]) in self._hosts:
-            await self._app(scope, receive, send_with_headers)
-            return
-        from starlette.responses import PlainTextResponse
-
-        refusal = PlainTextResponse("This address does not belong to the service; ask it by a name of its own.\n", 400)
-        await refusal(scope, receive, send_with_headers)
-
-
-class _BufferedTransport:
-    """A transport that joins all writes of one turn of the loop, such as the head and body of an answer.
-
-    Separate writes would take two system calls, and wake the caller twice.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._transport.write(b"".join(parts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+def has_own_host(scope: Scope, hosts: Collection[str]) -> bool:
+    """Return whether a request names one of the hosts, and no other."""
+    named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    return len(named) == 1 and host_name(named[0]) in hosts
 
 
 def _with_head_timeout(kind: type[Any]) -> type[Any]:
@@ -129,7 +77,7 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(_BufferedTransport(transport, self.loop))
+            super().connection_made(transport)
             self._wait()
 
         def data_received(self, data: bytes) -> None:

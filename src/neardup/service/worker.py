@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from neardup.errors import ClosedStore, StoreError
 from neardup.service.indexes import NamedIndex
 from neardup.service.refusals import Problem
-from neardup.stream.document import Document, Verdict
-from neardup.stream.store import JudgedDocument, text_digest
+from neardup.stream.document import Arrival, Document, Verdict
+from neardup.stream.store import text_digest
 
 #: The most waiting documents that are judged and stored at once.
 _BATCH_DOCUMENTS = 1024
@@ -53,8 +53,8 @@ class Worker:
         self._loop_task: asyncio.Task[None] | None = None
         #: Whether it accepts work; False while it stops.
         self.accepts_work = True
-        #: Why the last batch could not be stored; empty if it could.
-        self.failure = ""
+        #: Why the last batch could not be stored; None if it could.
+        self.failure: StoreError | None = None
 
     async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
         """Judge documents; if they are entered, their verdicts are on the disk when this returns.
@@ -97,12 +97,12 @@ class Worker:
             results: list[Any] | Exception
             try:
                 results = await loop.run_in_executor(self._thread, self._results, batch)
-                self.failure = ""
+                self.failure = None
             except Exception as error:
                 results = error
                 # An index that was deleted says nothing about the disk.
                 if isinstance(error, StoreError) and not isinstance(error, ClosedStore):
-                    self.failure = str(error)
+                    self.failure = error
             for at, task in enumerate(batch):
                 # The caller may have disconnected.
                 if not task.future.done():
@@ -133,6 +133,7 @@ def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
         if document.id not in stored_documents:
             new.setdefault(document.id, document)
     verdicts = {verdict.id: verdict for verdict in named.index.add_many(new.values())}
+    named.count_entered(verdicts.values())
     results = []
     for document in documents:
         if document.id in stored_documents:
@@ -145,7 +146,18 @@ def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
     return results
 
 
-def _is_same(named: NamedIndex, document: Document, stored: JudgedDocument) -> bool:
+def put_document(named: NamedIndex, document: Document, versions: str) -> JudgedResult:
+    """Enter a document; ``versions`` says what happens if its id belongs to another text: replace, keep or refuse."""
+    (result,) = enter_documents(named, [document])
+    if result.status != 409 or versions == "refuse":
+        return result
+    verdict = named.index.replace(document) if versions == "replace" else named.index.add(document)
+    if not verdict.known:
+        named.count_entered([verdict])
+    return JudgedResult(verdict, 200 if verdict.known else 201)
+
+
+def _is_same(named: NamedIndex, document: Document, stored: Arrival) -> bool:
     """Return whether a document has the text that was entered under its id; True if that text is no longer known."""
     if stored.digest:
         return text_digest(document.text) == stored.digest

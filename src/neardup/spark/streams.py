@@ -32,14 +32,13 @@ from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
+from neardup.search.window import EventTime, WindowLength, check_keys
 from neardup.spark.documents import check_frame, frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
-from neardup.stream.document import Verdict
-from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
-from neardup.stream.matcher import Matcher, RestoredDocument
-from neardup.stream.window_step import Record
+from neardup.stream.document import Arrival
+from neardup.stream.index import resolve_recipe, statistics_for
+from neardup.stream.matcher import Matcher
 from neardup.times import TIME_FORMS, times_of
 
 if TYPE_CHECKING:
@@ -461,79 +460,63 @@ class GroupWindow:
         Identifies the micro-batch after which the window is in this state.
     now : float
         The time of the micro-batch, in seconds since 1970.
-    names : dict of int to str
-        The ids of the documents in the window, by their numbers.
     matcher : Matcher
-        Finds what documents match, and holds their features.
+        Judges documents, and holds those in the window.
     """
 
     def __init__(self, config: StreamConfig) -> None:
         self.token, self.now = "", 0.0
-        self.names: dict[int, str] = {}
-        self._records: dict[int, Record] = {}
         self.matcher = Matcher(
             config.recipe,
-            FlowClock(config.length, lambda: self.now),
+            config.length,
+            lambda: self.now,
             against_everything=config.against_everything,
             statistics=config.statistics,
-            record_of=self._records.get,
             classifier=config.classifier,
         )
 
     def restore(self, head: dict[str, Any], documents: pa.Table) -> None:
         """Rebuild the window from a state: its head, and the documents of its blobs."""
-        revived = {serial for serial, _ in head["judge"]["revived"]}
-        rows = [row for row in documents.to_pylist() if row["serial"] >= head["live"] or row["serial"] in revived]
         self.matcher.restore(head["judge"])
-        for row in rows:
-            self._enter(row["serial"], row["id"], row["text"], row["title"], row["real"])
-        kept = [RestoredDocument(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
+        kept = [
+            Arrival(
+                row["id"],
+                row["text"],
+                row["title"],
+                serial=row["serial"],
+                event_time=EventTime(row["time"], row["leaves"], 0, row["real"]),
+            )
+            for row in documents.to_pylist()
+        ]
         self.matcher.enter(kept[begin : begin + _STEP] for begin in range(0, len(kept), _STEP))
-        self._expire()
 
-    def judge_documents(self, table: pa.Table, first: int, now: int) -> tuple[list[Verdict], list[EventTime], pa.Table]:
+    def judge_documents(self, table: pa.Table, first: int, now: int) -> tuple[list[Arrival], pa.Table]:
         """Judge documents of ``sort_documents``; ``first`` is the number of the first one.
 
-        Returns their verdicts, their times, and those that entered the window.
+        Returns them with their verdicts and times, and those that entered the window.
         """
         self.now = now / 1e6
-        verdicts, moments, entered = list[Verdict](), list[EventTime](), [_WINDOW_SCHEMA.empty_table()]
+        judged, entered = list[Arrival](), [_WINDOW_SCHEMA.empty_table()]
         for begin in range(0, len(table), _STEP):
             part = table.slice(begin, _STEP)
-            columns = part.select(["id", "text", "title", "time"]).to_pydict()
-            ids, texts, titles = columns["id"], columns["text"], columns["title"]
-            times = [self.matcher.clock.advance(time) for time in columns["time"]]
-            reals = [time.microseconds for time in times]
-            records: list[Record] = []
-            if self.matcher.needs_records:
-                records = [make_record(a, b, real / 1e6) for a, b, real in zip(texts, titles, reals, strict=True)]
-            number = first + begin
-            found = self.matcher.add(feature_block(part), records, times, number)
-            names = self.names | {number + i: name for i, name in enumerate(ids)}
-            verdicts += make_verdicts(ids, times, found, self.matcher, names.get)
-            rows = []
-            for i in np.flatnonzero(found.entered).tolist():
-                self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
-                rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].expiry, reals[i]))
+            columns = part.select(["id", "text", "title", "time"]).to_pydict().values()
+            arrivals = [
+                Arrival(name, text, title, timestamp=time) for name, text, title, time in zip(*columns, strict=True)
+            ]
+            self.matcher.judge(arrivals, first + begin, feature_block(part))
+            rows = [
+                (
+                    *(arrival.serial, arrival.id, arrival.text, arrival.title, arrival.event_time.time),
+                    *(arrival.event_time.expiry, arrival.event_time.microseconds),
+                )
+                for arrival in arrivals
+                if arrival.is_held
+            ]
             named_rows = [dict(zip(_WINDOW_SCHEMA.names, row, strict=True)) for row in rows]
             entered.append(pa.Table.from_pylist(named_rows, _WINDOW_SCHEMA))
-            moments += times
-            self._expire()
-        return verdicts, moments, pa.concat_tables(entered)
-
-    def first_live(self, revived: set[int], next_serial: int) -> int:
-        """Return the number of the oldest document in the window, ``next_serial`` if it is empty."""
-        return next((serial for serial in self.names if serial not in revived), next_serial)
-
-    def _enter(self, serial: int, name: str, text: str, title: str, real: int) -> None:
-        self.names[serial] = name
-        if self.matcher.needs_records:
-            self._records[serial] = make_record(text, title, real / 1e6)
-
-    def _expire(self) -> None:
-        for serial in self.matcher.expire().tolist():
-            self.names.pop(serial, None)
-            self._records.pop(serial, None)
+            judged += arrivals
+            self.matcher.expire()
+        return judged, pa.concat_tables(entered)
 
 
 _WINDOWS: OrderedDict[str, GroupWindow] = OrderedDict()
@@ -574,42 +557,34 @@ def judge_batch(config: StreamConfig, state: Any, blobs: Sequence[bytes], now: i
             stored = [state.get(number) for number, _, _ in head["blobs"]]
             window.restore(head, decode_tables(stored) if stored else _WINDOW_SCHEMA.empty_table())
     first = head["next"]
-    verdicts, moments, entered = window.judge_documents(documents, first, now)
+    judged, entered = window.judge_documents(documents, first, now)
     head["next"] = first + len(documents)
     number = head["blobs"][-1][0] + 1 if head["blobs"] else 0
     if len(entered):
         state.put(number, encode_table(entered))
         head["blobs"].append([number, entered["serial"][0].as_py(), head["next"]])
-    head["judge"] = window.matcher.state()
-    revived = {serial for serial, _ in head["judge"]["revived"]}
-    head["live"] = window.first_live(revived, head["next"])
-    while len(head["blobs"]) > 1 and _has_left(head["blobs"][0], head["live"], revived):
-        state.drop(head["blobs"].pop(0)[0])
+    head["judge"] = window.matcher.as_dict()
+    held = window.matcher.documents.between
+    for blob in [blob for blob in head["blobs"][:-1] if not held(blob[1], blob[2])]:
+        state.drop(blob[0])
+        head["blobs"].remove(blob)
     window.token = head["token"] = uuid.uuid4().hex
     state.set_head(json.dumps(head, separators=(",", ":")).encode())
     _WINDOWS[head["stream"]] = window
     while len(_WINDOWS) > MAX_WINDOWS:
         _WINDOWS.popitem(last=False)
-    return _verdict_table(verdicts, moments, first, rejected, by)
+    return _verdict_table(judged, rejected, by)
 
 
-def _has_left(blob: list[int], live: int, revived: set[int]) -> bool:
-    """Return whether all documents of a blob have left the window."""
-    _, first, end = blob
-    return end <= live and not any(first <= serial < end for serial in revived)
-
-
-def _verdict_table(
-    verdicts: Sequence[Verdict], moments: Sequence[EventTime], first: int, rejected: pa.Table, by: str
-) -> pa.Table:
+def _verdict_table(judged: Sequence[Arrival], rejected: pa.Table, by: str) -> pa.Table:
     rows = [
         {
-            **verdict.as_dict(),
-            **dict(zip("oab", verdict.counts or (None, None, None), strict=True)),
-            "time": moment.microseconds,
-            "serial": first + i,
+            **arrival.verdict.as_dict(),
+            **dict(zip("oab", arrival.verdict.counts or (None, None, None), strict=True)),
+            "time": arrival.event_time.microseconds,
+            "serial": arrival.serial,
         }
-        for i, (verdict, moment) in enumerate(zip(verdicts, moments, strict=True))
+        for arrival in judged
     ]
     for name, reason in zip(rejected["id"].to_pylist(), rejected["rejection"].to_pylist(), strict=True):
         rows.append({"id": name, "kind": REJECTED_KIND, "flag": reason, "evidence": ""})

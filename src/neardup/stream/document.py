@@ -1,4 +1,4 @@
-"""The input and the output of a flow: a document and its verdict."""
+"""The input and the output of a flow: a document and its verdict; and between them its arrival."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, quoted
+from neardup.search.window import EventTime
 from neardup.times import TIME_FORMS, microseconds_of, stands_for_no_date, utc
 
 
@@ -121,6 +122,37 @@ class Verdict(NamedTuple):
         measures = [contribution.as_dict() for contribution in fields.pop("measures")]
         counts = None if self.counts is None else list(self.counts)
         return fields | {"counts": counts, "evidence": self.evidence, "measures": measures}
+
+
+#: Stands for the verdict on a document that is not judged yet.
+PENDING = Verdict("", "original", None, None, 0.0, "", None)
+
+
+_NO_EVENT_TIME = EventTime(0, 0)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A document from the caller to the store, and as the store returns it: it gets its time, number and verdict."""
+
+    id: str  #: a version of another document has ``~2``, ``~3`` at its end
+    text: str | None  #: None if it is not kept
+    title: str = ""
+    origin: str = ""
+    timestamp: int | None = None  #: as stated, in microseconds since 1970
+    #: Of its text, as ``text_digest`` makes it; empty if it is unknown.
+    digest: bytes = b""
+    version_of: str | None = None  #: the id that it was given, if that belongs to another text
+    serial: int = -1  #: its number in order of arrival; -1 if it is only looked up
+    event_time: EventTime = _NO_EVENT_TIME
+    size: int = 0  #: o, a and b of the document with itself; 0 if it has no features to compare
+    is_held: bool = False  #: whether it is in the window
+    verdict: Verdict = PENDING
+
+    @classmethod
+    def of(cls, document: Document) -> Arrival:
+        """Return the arrival of a document."""
+        return cls(document.id, document.text, document.title, document.origin, document.microseconds)
 
 
 _EPOCH = utc(0)

@@ -5,25 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import math
-import re
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
 from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
 from neardup.classifier.domain import DomainCounts
-from neardup.classifier.vector import NO_TIME
 from neardup.documents.streams import read_ahead
 from neardup.errors import (
     ForeignDocuments,
@@ -36,61 +31,25 @@ from neardup.errors import (
 )
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
-from neardup.kernels import Integers
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import apply_flow_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
-from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
-from neardup.stream.document import Document, Verdict
-from neardup.stream.matcher import Matcher, RestoredDocument, WindowFindings
-from neardup.stream.store import (
-    JudgedDocument,
-    Store,
-    StoredDocument,
-    StoreIdentity,
-    StoreReader,
-    damage_error,
-    text_digest,
-)
-from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
-from neardup.stream.window_step import Record
+from neardup.search.window import WindowLength, check_keys
+from neardup.stream.document import Arrival, Document, Verdict
+from neardup.stream.matcher import Matcher
+from neardup.stream.recent_verdicts import RecentVerdicts
+from neardup.stream.store import Store, StoreReader, text_digest
+from neardup.stream.store_file import StoreIdentity, damage_error
 
 _log = logging.getLogger("neardup.stream")
 _SECOND = 1_000_000
-#: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
-_LATEST = math.nextafter(253402300800.0, 0)
 #: Documents and characters per batch.
 _BATCH_DOCUMENTS = 1024
 _BATCH_CHARACTERS = 1 << 23
 #: The most ids whose last version is remembered, and the most sources; a full memory is emptied.
 _MAX_NUMBERED = 10_000
-#: Stands for the verdict on a document that is earlier in the same batch.
-_PENDING = Verdict("", "original", None, None, 0.0, "", None)
-
-
-def make_verdicts(
-    names: Sequence[str],
-    event_times: Sequence[EventTime],
-    findings: WindowFindings,
-    matcher: Matcher,
-    name_of: Callable[[int], str | None],
-) -> list[Verdict]:
-    """Return the verdicts on documents by their ids; ``name_of`` returns the id of a document by its serial."""
-    at = {place: k for k, place in enumerate(findings.places.tolist())}
-    matches = findings.matches
-    of, similarity, counts, equal = (column.tolist() for column in matches[:4])
-    verdicts = []
-    for i, (name, event_time, size) in enumerate(zip(names, event_times, findings.sizes.tolist(), strict=True)):
-        time = min(event_time.microseconds / _SECOND, _LATEST)
-        flag, k = event_time.flag if size else "undecidable", at.get(i)
-        if k is None:
-            verdicts.append(Verdict(name, "original", None, None, time, flag, None))
-            continue
-        kind, evidence = "exact" if equal[k] else "near", matcher.contributions(matches, k)
-        verdicts.append(Verdict(name, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *evidence))
-    return verdicts
 
 
 def resolve_recipe(
@@ -108,12 +67,6 @@ def resolve_recipe(
             "the classifier uses 'semantic', and a flow makes no embeddings; train one on a vector without it"
         )
     return classifier_recipe(loaded, {"recipe": recipe, **choices}), loaded
-
-
-def make_record(text: str, title: str, seconds: float | None) -> Record:
-    """Return the record of a document for a second step; ``seconds`` since 1970, None if its time is unknown."""
-    # Through seconds, so that a restart, which reads seconds, changes nothing.
-    return Record(text, title, NO_TIME if seconds is None else round(seconds * _SECOND))
 
 
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
@@ -178,16 +131,6 @@ class IndexStatistics(NamedTuple):
 
 _AGAINST = ("originals", "everything")
 VERSIONS = ("keep", "replace", "refuse")
-
-
-class Arrival(NamedTuple):
-    """A document on its way into an index."""
-
-    document: Document
-    digest: bytes  #: of its text
-    id: str  #: its id; a version of another document has ``~2``, ``~3`` at its end
-    version_of: str | None = None  #: the id that it was given, if that belongs to another text
-    verdict: Verdict | None = None  #: the verdict, if the index has it already
 
 
 class Index:
@@ -287,6 +230,10 @@ class Index:
         self._length, self._now, self._against_everything = length, now, against == "everything"
         self._needs_titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
+        #: Whether the memory has to be read from the store again before it is used.
+        self._is_stale = False
+        #: The oldest segment of the window when expired documents were forgotten last.
+        self._oldest_segment = 0
         if path is None:
             self._reset()
         else:
@@ -304,20 +251,58 @@ class Index:
 
     def _reset(self) -> None:
         """Start from the content of the store, or empty."""
-        self._next_serial = 0
-        self._documents = WindowDocuments()
-        #: Unused with a store, which has all verdicts.
-        self._verdicts = RecentVerdicts(self._documents.serials)
-        self._matcher = Matcher(
+        matcher = Matcher(
             self.recipe,
-            FlowClock(self._length, self._now),
+            self._length,
+            self._now,
             against_everything=self._against_everything,
             statistics=self.sample,
-            record_of=self._documents.record,
             classifier=self.classifier,
         )
         if self.store is not None:
-            self._restore(self.store)
+            _restore(matcher, self.store)
+        self._matcher = matcher
+        self._judged: Store | RecentVerdicts = self.store or RecentVerdicts(matcher.documents.serials)
+        self._is_stale = False
+
+    @contextlib.contextmanager
+    def _memory(self) -> Iterator[Matcher]:
+        """Give the state in memory, which no other thread uses meanwhile.
+
+        Raises ``StoreError`` if it has to be read from the store, and cannot.
+        """
+        while True:
+            if self._is_stale:
+                with self._write_lock, self._memory_lock:
+                    if self._is_stale:
+                        self._reset()
+            with self._memory_lock:
+                if not self._is_stale:
+                    yield self._matcher
+                    return
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[Matcher]:
+        """Give the state in memory for a change, of which the disk is the first part; other threads wait.
+
+        If the change fails, memory follows the disk: the documents of the change leave it. What an interruption left
+        half done, or what the disk has if nobody can say, is read from the store before it is used again.
+        """
+        with self._write_lock:
+            if self._is_stale:
+                with self._memory_lock:
+                    self._reset()
+            matcher = self._matcher
+            first, before = self._judged.next_serial, matcher.state
+            try:
+                yield matcher
+            except BaseException as error:
+                with self._memory_lock:
+                    if self.store is not None and not (isinstance(error, Exception) and self.store.is_certain):
+                        self._is_stale = True
+                    elif self._judged.next_serial == first:
+                        matcher.withdraw(first, before)
+                raise
 
     def add(self, document: Document) -> Verdict:
         """Judge a document and enter it; with a store, the verdict is on disk when this returns.
@@ -348,83 +333,63 @@ class Index:
     def _judge(self, documents: Sequence[Document]) -> list[Verdict]:
         verdicts: list[Verdict] = []
         while len(verdicts) < len(documents):
-            arrivals, replacing = self._identify(documents[len(verdicts) :])
-            new = iter(self._add([arrival for arrival in arrivals if arrival.verdict is None]))
-            judged: dict[str, Verdict] = {}
-            for arrival in arrivals:
-                if arrival.verdict is None:
-                    judged[arrival.id] = next(new)
-                    verdicts.append(judged[arrival.id])
-                else:
-                    if self.store is None and arrival.id not in judged:
-                        self._verdicts.renew(arrival.id)
-                    verdicts.append(judged.get(arrival.id, arrival.verdict)._replace(known=True))
+            identified, replacing = self._identify(documents[len(verdicts) :])
+            self._add([arrival for arrival, is_known in identified if not is_known])
+            for arrival, is_known in identified:
+                verdicts.append(arrival.verdict._replace(known=True) if is_known else arrival.verdict)
+            if isinstance(self._judged, RecentVerdicts):
+                self._judged.renew([arrival.id for arrival, is_known in identified if is_known])
+            self._forget_expired()
             if replacing is not None:
                 verdicts.append(self.replace(replacing))
         if self.reports_late:
             self._warn_of_late(documents, verdicts)
         return verdicts
 
-    def _identify(self, documents: Sequence[Document]) -> tuple[list[Arrival], Document | None]:
+    def _identify(self, documents: Sequence[Document]) -> tuple[list[tuple[Arrival, bool]], Document | None]:
         """Find out which documents are known, and which are versions of others.
 
-        Returns the arrivals up to the first document that replaces another, and that document.
+        Returns the arrivals, each with whether it is known, up to the first document that replaces another, and that
+        document. A known one is the arrival of the first time, from the store or from the same batch.
         """
-        names = [document.id for document in documents]
-        known = self._judged.judged_documents(sorted(self._judged.judged_ids(names)))
+        stored = self._judged.judged_documents(list({document.id: None for document in documents}))
         batch = dict[str, Arrival]()
-        arrivals = list[Arrival]()
+        identified = list[tuple[Arrival, bool]]()
         for document in documents:
-            digest = text_digest(document.text)
-            earlier, stored = batch.get(document.id), known.get(document.id)
-            if earlier is not None:
-                arrival = self._again(document, digest, earlier.digest, None, batch)
-            elif stored is not None:
-                arrival = self._again(document, digest, self._digest_of(stored), stored.verdict, batch)
-            else:
-                arrival = Arrival(document, digest, document.id)
-            if arrival is None:
-                return arrivals, document
-            arrivals.append(arrival)
-            batch.setdefault(arrival.id, arrival)
-        return arrivals, None
+            arrival = Arrival.of(document)
+            arrival.digest = text_digest(document.text)
+            earlier = batch.get(document.id) or stored.get(document.id)
+            if earlier is not None and self._digest_of(earlier) != arrival.digest:
+                if self._versions == "replace":
+                    return identified, document
+                earlier = self._version(arrival, batch)
+            identified.append((earlier or arrival, earlier is not None))
+            if earlier is None:
+                batch[arrival.id] = arrival
+        return identified, None
 
-    @property
-    def _judged(self) -> Store | RecentVerdicts:
-        return self.store or self._verdicts
-
-    def _digest_of(self, stored: JudgedDocument) -> bytes:
-        """Return the digest of the text of a judged document, empty if it is unknown."""
-        if stored.digest:
-            return stored.digest
-        text = self.text_of(stored.verdict.id)
+    def _digest_of(self, arrival: Arrival) -> bytes:
+        """Return the digest of the text of a document, empty if it is unknown."""
+        if arrival.digest:
+            return arrival.digest
+        text = self.text_of(arrival.id)
         return b"" if text is None else text_digest(text)
 
-    def _again(
-        self, document: Document, digest: bytes, earlier: bytes, verdict: Verdict | None, batch: Mapping[str, Arrival]
-    ) -> Arrival | None:
-        """Return the arrival of a document whose id came before with a text of the digest ``earlier``.
-
-        None if it replaces the earlier one. ``verdict``: the stored verdict; None if the id is in the same batch.
-        """
-        name = document.id
-        if digest == earlier:
-            return Arrival(document, digest, name, verdict=verdict or _PENDING)
-        if self._versions == "replace":
-            return None
+    def _version(self, arrival: Arrival, batch: Mapping[str, Arrival]) -> Arrival | None:
+        """Return the version of a document that has this text, None if the arrival is a new version, and name it so."""
+        name = arrival.id
         if self._versions == "refuse":
             raise InputError(
                 f"id {quoted(name)} already has a verdict on another text; give each document its own id, or choose "
                 f"{option('--versions')} keep or replace"
             )
-        is_version = re.compile(re.escape(name) + "~[0-9]+").fullmatch
         for other in batch.values():
-            if other.version_of == name and other.digest == digest:
-                return Arrival(document, digest, other.id, verdict=other.verdict or _PENDING)
-        for stored in self._judged.equal_texts(digest):
-            if is_version(stored.verdict.id):
-                return Arrival(document, digest, stored.verdict.id, verdict=stored.verdict)
-        return Arrival(document, digest, self._free_version(name, batch), name)
+            if other.version_of == name and other.digest == arrival.digest:
+                return other
+        found = self._judged.version(name, arrival.digest)
+        if found is None:
+            arrival.id, arrival.version_of = self._free_version(name, batch), name
+        return found
 
     def _free_version(self, name: str, batch: Mapping[str, Arrival]) -> str:
         """Return the id of a new version of a document."""
@@ -435,6 +400,67 @@ class Index:
             self._last_version.clear()
         self._last_version[name] = number
         return found
+
+    def _add(self, arrivals: Sequence[Arrival], removed: Arrival | None = None) -> None:
+        """Judge new documents, enter them and store them."""
+        if not arrivals:
+            return
+        with self._changing() as matcher:
+            with self._memory_lock:
+                failed = matcher.judge(arrivals, self._judged.next_serial)
+                self._compare_late(arrivals)
+            # Without the lock, so that queries are answered while the disk works.
+            self._record(arrivals, removed=removed)
+        with self._memory_lock:
+            matcher.expire()
+        self._warn_of_failed_pages(arrivals, failed)
+        self._warn_of_foreign()
+
+    def _record(
+        self, arrivals: Sequence[Arrival], *, removed: Arrival | None = None, released_by: str | None = None
+    ) -> None:
+        """Record documents and their verdicts, with a store on disk."""
+        if self.store is not None:
+            for arrival in arrivals:
+                is_kept = arrival.is_held or self._keep_texts
+                arrival.text = arrival.text if is_kept else None
+                arrival.title = arrival.title if is_kept and self._needs_titles else ""
+        state = {"clock": json.dumps(self._matcher.as_dict())} if self.store is not None else None
+        self._judged.record(arrivals, state, removed=removed, released_by=released_by)
+
+    def _forget_expired(self) -> None:
+        """Forget what was kept of documents that have left the window."""
+        oldest = self._matcher.clock.oldest_segment
+        if oldest == self._oldest_segment:
+            return
+        first = self._matcher.documents.first
+        # Texts that stay on disk longer change no result.
+        with contextlib.suppress(StoreError):
+            self._judged.forget(self._judged.next_serial if first is None else first, oldest)
+            self._oldest_segment = oldest
+
+    def _compare_late(self, arrivals: Sequence[Arrival]) -> None:
+        """Compare documents that are older than the window by their texts with all documents that have verdicts."""
+        if not any(arrival.verdict.flag == "late" for arrival in arrivals):
+            return
+        by_digest = dict[bytes, Verdict]()
+        for arrival in arrivals:
+            verdict, digest, size = arrival.verdict, arrival.digest, arrival.size
+            if verdict.flag == "late" and not verdict.is_duplicate:
+                stored = self._judged.first_equal(digest)
+                equal = [] if stored is None else [stored.verdict]
+                equal += [by_digest[digest]] if digest in by_digest else []
+                # An original before a duplicate, which names its own original.
+                first = min(equal, key=lambda one: one.is_duplicate, default=None)
+                if first is not None and not first.is_duplicate:
+                    verdict = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
+                elif first is not None:
+                    verdict = first._replace(
+                        id=arrival.id, time=verdict.time, flag="late", version_of=arrival.version_of, known=False
+                    )
+                arrival.verdict = verdict
+            if digest not in by_digest or by_digest[digest].is_duplicate > verdict.is_duplicate:
+                by_digest[digest] = verdict
 
     def _warn_of_late(self, documents: Sequence[Document], verdicts: Sequence[Verdict]) -> None:
         """Warn once for each source of documents that are older than the window."""
@@ -452,25 +478,36 @@ class Index:
                     self._length,
                 )
 
-    def _warn_of_failed_pages(self, names: Sequence[str], failed: Mapping[int, str]) -> None:
+    def _warn_of_failed_pages(self, arrivals: Sequence[Arrival], failed: Mapping[int, str]) -> None:
         """Count and name pages of which all text is compared."""
         self.failed_pages += len(failed)
-        for place, reason in failed.items():
-            _log.warning("page without its main content: %s: %s; all of its text is compared", names[place], reason)
+        for at, reason in failed.items():
+            name = arrivals[at].id
+            _log.warning("page without its main content: %s: %s; all of its text is compared", name, reason)
+
+    def _warn_of_foreign(self) -> None:
+        """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
+        if self._has_warned or self.classifier is None:
+            return
+        if complaint := self.classifier.domain_error(self._matcher.domain_counts):
+            self._has_warned = True
+            message = f"{complaint}; train one on labels of such documents, or silence this with "
+            warnings.warn(message + option("--force-domain", "force_domain=True"), ForeignDocuments, stacklevel=4)
 
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
         """Return the verdict that each document would get if it were added next; nothing is entered."""
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
-            with self._memory_lock:
-                found, sizes = self._check(batch)
-            if any(verdict.flag == "late" for verdict in found):
-                # Each as the next one, so they do not know of each other.
+            arrivals = list(map(Arrival.of, batch))
+            with self._memory() as matcher:
+                matcher.check(arrivals)
+            if late := [arrival for arrival in arrivals if arrival.verdict.flag == "late"]:
                 with self._write_lock:
-                    for i, document in enumerate(batch):
-                        digests = [text_digest(document.text)]
-                        found[i : i + 1] = self._compare_late(found[i : i + 1], digests, sizes[i : i + 1])
-            verdicts += found
+                    for arrival in late:
+                        arrival.digest = text_digest(arrival.text or "")
+                        # Each as the next one, so they do not know of each other.
+                        self._compare_late([arrival])
+            verdicts += [arrival.verdict for arrival in arrivals]
         return verdicts
 
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
@@ -487,19 +524,10 @@ class Index:
         """
         if k is not None and k < 1:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
-        query = Document("query", document) if isinstance(document, str) else document
-        with self._memory_lock:
-            if k is None:
-                clock, own = self._matcher.clock.seconds, query.microseconds
-                record = make_record(query.text, query.title, clock if own is None else own / _SECOND)
-                serials, scores = self._matcher.matches(record)
-            else:
-                serials, scores = self._matcher.nearest(query.text)
-            names = map(self._documents.name, serials.tolist())
-            named = (
-                Similar(name, score) for name, score in zip(names, scores.tolist(), strict=True) if name is not None
-            )
-            return list(islice(named, k))
+        query = Arrival.of(Document("query", document) if isinstance(document, str) else document)
+        with self._memory() as matcher:
+            found = matcher.matches(query) if k is None else matcher.nearest(query)
+        return [Similar(name, score) for name, score in found[:k]]
 
     def remove(self, name: str) -> None:
         """Remove a document from the window, so that nothing matches it any more; its verdict stays.
@@ -509,12 +537,12 @@ class Index:
         UnknownDocument
             If the window does not hold it.
         """
-        with self._write_lock, self._memory_lock:
-            if name not in self._documents.serials:
+        with self._changing() as matcher, self._memory_lock:
+            if name not in matcher.documents.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
-                self.store.delete_text(self._documents.serials[name])
-            self._remove_from_window(name)
+                self.store.delete_text(matcher.documents.serials[name])
+            matcher.remove(name)
 
     def forget(self, name: str) -> None:
         """Forget a document: it leaves the window, its verdict and text are deleted, and its id may be used again.
@@ -528,16 +556,12 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._write_lock, self._memory_lock:
-            verdict = self.verdict_of(name)
-            if verdict is None:
+        with self._changing() as matcher, self._memory_lock:
+            found = self._judged.find(name, text=False)
+            if found is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
-            if self.store is not None:
-                state = self._matcher.state(excluded=self._documents.serials.get(name))
-                self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
-            else:
-                self._verdicts.forget(verdict)
-            self._remove_from_window(name)
+            self._judged.record([], removed=found)
+            matcher.remove(name)
 
     def replace(self, document: Document) -> Verdict:
         """Forget the document with this id, and judge and enter the new one; a store does both or neither.
@@ -549,26 +573,21 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._write_lock, self._memory_lock:
-            verdict = self.verdict_of(document.id)
-            if verdict is None:
+        arrival = Arrival.of(document)
+        arrival.digest = text_digest(document.text)
+        with self._write_lock, self._memory() as matcher:
+            found = self._judged.find(document.id, text=False)
+            if found is None:
                 raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
-            removed = None if self.store is None else self.store.find(document.id, text=False)
             try:
-                self._remove_from_window(document.id)
-                if self.store is None:
-                    self._verdicts.forget(verdict)
-                return self._add([Arrival(document, text_digest(document.text), document.id)], removed)[0]
+                # It is not compared with what it replaces.
+                matcher.remove(document.id)
+                self._add([arrival], removed=found)
             except BaseException:
-                if self.store is not None:
-                    self._reset()
+                self._is_stale = self.store is not None
                 raise
-
-    def _remove_from_window(self, name: str) -> None:
-        serial = self._documents.serials.get(name)
-        if serial is not None:
-            self._documents.remove([serial])
-            self._matcher.remove(serial)
+            self._forget_expired()
+            return arrival.verdict
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
         """Release a duplicate: it becomes an original, and enters the window at the current time.
@@ -591,65 +610,43 @@ class Index:
             If the store cannot be written; then nothing has changed.
         """
         name = document if isinstance(document, str) else document.id
-        with self._write_lock, self._memory_lock:
-            verdict = self.verdict_of(name)
-            if verdict is None or not verdict.is_duplicate:
+        with self._changing() as matcher, self._memory_lock:
+            found = self._judged.find(name, text=False)
+            if found is None or not found.verdict.is_duplicate:
                 raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
             text, title = self._kept_text(name) if isinstance(document, str) else (document.text, document.title)
             if text is None:
                 raise InputError(
                     f"the text of {name!r} is not kept; release it with its text: index.release(nd.Document(id, text))"
                 )
-            return self._release(verdict, text, title, by)
+            arrival = Arrival(name, text, title, found.origin, digest=text_digest(text))
+            matcher.admit(arrival, self._judged.next_serial, found.verdict)
+            self._record([arrival], removed=found, released_by=by)
+            matcher.keep(arrival)
+            return arrival.verdict
 
     def _kept_text(self, name: str) -> tuple[str | None, str]:
         """Return the text and the title of a document, None if its text is not kept."""
-        serial = self._documents.serials.get(name)
+        documents = self._matcher.documents
+        serial = documents.serials.get(name)
         if self.store is None:
-            record = None if serial is None else self._documents.record(serial)
+            record = None if serial is None else documents.record(serial)
             return (None, "") if record is None else (record.text, record.title)
         stored = None if serial is None else self.store.find(name)
         if stored is not None:
             return stored.text, stored.title
         return self.store.stopped_text(name) or (None, "")
 
-    def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, event_time = self._next_serial, self._matcher.snapshot(), self._matcher.clock.next_event_time()
-        seconds = self._matcher.clock.seconds
-        time = stopped.time if seconds is None else min(seconds, _LATEST)
-        verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
-        record = make_record(text, title, time)
-        try:
-            self._matcher.admit(record, event_time, serial)
-            if self.store is not None:
-                title = title if self._needs_titles else ""
-                digest = text_digest(text)
-                duplicate = self.store.find(verdict.id, text=False)
-                origin = "" if duplicate is None else duplicate.origin
-                row = StoredDocument(
-                    serial, verdict, origin, event_time.time, event_time.expiry, True, text, title, digest
-                )
-                state = {"clock": json.dumps(self._matcher.state())}
-                self.store.record([row], state, removed=duplicate, released_by=by)
-        except BaseException:
-            self._matcher.undo(serial, before)
-            raise
-        self._next_serial += 1
-        self._remove_from_window(verdict.id)
-        self._documents.add(serial, verdict.id, record if self._matcher.needs_records else None)
-        if self.store is None:
-            self._verdicts.replace(stopped, verdict)
-        return verdict
-
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, or None; without a store, verdicts expire with the window."""
         with self._write_lock:
-            return (self.store or self._verdicts).verdict_of(name)
+            found = self._judged.find(name, text=False)
+            return None if found is None else found.verdict
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document in the window, or None; only stores and second steps keep texts."""
-        with self._write_lock:
-            return self._kept_text(name)[0] if name in self._documents.serials else None
+        with self._write_lock, self._memory() as matcher:
+            return self._kept_text(name)[0] if name in matcher.documents.serials else None
 
     @property
     def versions(self) -> str:
@@ -664,17 +661,16 @@ class Index:
     @property
     def statistics(self) -> IndexStatistics:
         """Counts and sizes."""
-        with self._write_lock, self._memory_lock:
-            window = self._matcher.window
-            counts = dict((self.store or self._verdicts).counts)
+        with self._write_lock, self._memory() as matcher:
+            counts = dict(self._judged.counts)
             return IndexStatistics(
                 documents=counts.pop("arrived"),
                 **counts,
-                window_documents=len(self._documents),
-                bytes=window.bytes,
-                segments=window.segments,
-                clock=self._matcher.clock.seconds,
-                domain_counts=self._matcher.domain_counts,
+                window_documents=len(matcher.documents),
+                bytes=matcher.state.window.bytes,
+                segments=matcher.state.window.segments,
+                clock=matcher.clock.seconds,
+                domain_counts=matcher.domain_counts,
             )
 
     def close(self) -> None:
@@ -684,14 +680,16 @@ class Index:
                 self.store.close()
 
     def __len__(self) -> int:
-        return len(self._documents)
+        with self._memory() as matcher:
+            return len(matcher.documents)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._documents.serials
+        with self._memory() as matcher:
+            return name in matcher.documents.serials
 
     def __iter__(self) -> Iterator[str]:
-        with self._memory_lock:
-            return iter(self._documents)
+        with self._memory() as matcher:
+            return iter(matcher.documents)
 
     def __enter__(self) -> Self:
         return self
@@ -700,194 +698,21 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._matcher.clock.length}>"
+        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._length}>"
 
-    def _add(self, arrivals: Sequence[Arrival], removed: StoredDocument | None = None) -> list[Verdict]:
-        """Judge new documents, and enter them."""
-        if not arrivals:
-            return []
-        documents, names = [arrival.document for arrival in arrivals], [arrival.id for arrival in arrivals]
-        with self._memory_lock:
-            first, before, interrupted = self._next_serial, self._matcher.snapshot(), None
-        try:
-            with self._memory_lock:
-                event_times = [self._matcher.clock.advance(document.microseconds) for document in documents]
-                texts = pa.array([document.text for document in documents], pa.large_string())
-                records: list[Record] = []
-                if self._matcher.needs_records:
-                    records = [
-                        make_record(document.text, document.title, event_time.microseconds / _SECOND)
-                        for document, event_time in zip(documents, event_times, strict=True)
-                    ]
-                findings = self._matcher.add(texts, records, event_times, first)
-                self._warn_of_failed_pages(names, findings.failed)
-                verdicts = make_verdicts(
-                    names,
-                    event_times,
-                    findings,
-                    self._matcher,
-                    lambda number: names[number - first] if number >= first else self._documents.name(number),
-                )
-                verdicts = self._compare_late(verdicts, [arrival.digest for arrival in arrivals], findings.sizes)
-                verdicts = [
-                    verdict if arrival.version_of is None else verdict._replace(version_of=arrival.version_of)
-                    for verdict, arrival in zip(verdicts, arrivals, strict=True)
-                ]
-                entered = findings.entered.tolist()
-                state = "" if self.store is None else json.dumps(self._matcher.state())
-                self._next_serial += len(documents)
-                for i, has_entered in enumerate(entered):
-                    if has_entered:
-                        self._documents.add(first + i, names[i], records[i] if records else None)
-            if self.store is not None:
-                # Without the lock, so that queries are answered while the disk works.
-                rows = self._stored_rows(first, arrivals, event_times, entered, verdicts)
-                interrupted = self._record(self.store, rows, state, removed)
-        except BaseException:
-            with self._memory_lock:
-                self._next_serial = first
-                self._documents.remove(range(first, first + len(documents)))
-                self._matcher.undo(first, before)
-            raise
-        with self._memory_lock:
-            self._expire()
-        if self.store is None:
-            digests = [arrival.digest for arrival in arrivals]
-            segments = [event_time.segment for event_time in event_times]
-            self._verdicts.add(verdicts, digests, segments, event_times[-1].oldest)
-        if interrupted is not None:
-            raise interrupted
-        self._warn_of_foreign()
-        return verdicts
 
-    def _compare_late(self, verdicts: Sequence[Verdict], digests: Sequence[bytes], sizes: Integers) -> list[Verdict]:
-        """Compare documents that are older than the window by their texts with all documents that have verdicts."""
-        found = list[Verdict]()
-        by_digest = dict[bytes, Verdict]()
-        has_late = any(verdict.flag == "late" for verdict in verdicts)
-        for verdict, digest, size in zip(verdicts, digests, sizes.tolist(), strict=True):
-            new = verdict
-            if verdict.flag == "late" and not verdict.is_duplicate:
-                equal = [stored.verdict for stored in self._judged.equal_texts(digest)]
-                equal += [by_digest[digest]] if digest in by_digest else []
-                # An original before a duplicate, which names its own original.
-                first = min(equal, key=lambda one: one.is_duplicate, default=None)
-                if first is not None and not first.is_duplicate:
-                    new = verdict._replace(kind="exact", of=first.id, similarity=1.0, counts=(size, size, size))
-                elif first is not None:
-                    new = first._replace(
-                        id=verdict.id, time=verdict.time, flag=verdict.flag, version_of=None, known=False
-                    )
-            found.append(new)
-            if has_late and (digest not in by_digest or by_digest[digest].is_duplicate > new.is_duplicate):
-                by_digest[digest] = new
-        return found
-
-    def _warn_of_foreign(self) -> None:
-        """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
-        if self._has_warned or self.classifier is None:
-            return
-        if complaint := self.classifier.domain_error(self._matcher.domain_counts):
-            self._has_warned = True
-            message = f"{complaint}; train one on labels of such documents, or silence this with "
-            warnings.warn(message + option("--force-domain", "force_domain=True"), ForeignDocuments, stacklevel=4)
-
-    def _check(self, documents: Sequence[Document]) -> tuple[list[Verdict], Integers]:
-        matcher, clock, before = self._matcher, self._matcher.clock, self._matcher.snapshot()
-        event_times, records = list[EventTime](), list[Record]()
-        try:
-            # Each document is checked as the next one, so the clock goes back after it.
-            for document in documents:
-                event_times.append(clock.advance(document.microseconds))
-                seconds = event_times[-1].microseconds / _SECOND
-                records.append(make_record(document.text, document.title, seconds))
-                if not event_times[-1].confirms:
-                    clock.restore(before.clock)
-                    continue
-                # The document that it confirms would enter with its own time, and takes part in the check.
-                texts = pa.array([document.text], pa.large_string())
-                findings = matcher.add(
-                    texts, records[-1:] if matcher.needs_records else [], event_times[-1:], self._next_serial
-                )
-                verdict = make_verdicts([document.id], event_times[-1:], findings, matcher, self._documents.name)
-                matcher.undo(self._next_serial, before)
-                earlier, sizes = self._check(documents[: len(event_times) - 1])
-                later, later_sizes = self._check(documents[len(event_times) :])
-                return [*earlier, *verdict, *later], np.concatenate([sizes, findings.sizes, later_sizes])
-        finally:
-            clock.restore(before.clock)
-        if not documents:
-            return [], np.empty(0, np.int64)
-        texts = pa.array([document.text for document in documents], pa.large_string())
-        findings, names = matcher.check(texts, records, event_times), [document.id for document in documents]
-        return make_verdicts(names, event_times, findings, matcher, self._documents.name), findings.sizes
-
-    def _stored_rows(
-        self,
-        first: int,
-        arrivals: Sequence[Arrival],
-        event_times: Sequence[EventTime],
-        entered: Sequence[bool],
-        verdicts: Sequence[Verdict],
-    ) -> list[StoredDocument]:
-        columns = zip(arrivals, event_times, entered, verdicts, strict=True)
-        return [
-            StoredDocument(
-                number,
-                verdict,
-                arrival.document.origin,
-                event_time.time,
-                event_time.expiry,
-                has_entered,
-                arrival.document.text if has_entered or self._keep_texts else None,
-                arrival.document.title if self._needs_titles and (has_entered or self._keep_texts) else "",
-                arrival.digest,
-            )
-            for number, (arrival, event_time, has_entered, verdict) in enumerate(columns, first)
-        ]
-
-    def _record(
-        self, store: Store, rows: Sequence[StoredDocument], state: str, removed: StoredDocument | None
-    ) -> BaseException | None:
-        """Write documents and verdicts; return an interruption that came when they were already on disk."""
-        try:
-            store.record(rows, {"clock": state}, removed=removed)
-        except BaseException as error:
-            if store.next_serial == rows[0].serial:
-                raise
-            return error
-        return None
-
-    def _restore(self, store: Store) -> None:
-        self._next_serial = store.next_serial
-        state = store.state("clock")
-        if state is None and not self._next_serial:
-            return
-        try:
-            self._matcher.restore(_stored_numbers(json.loads(state or "")))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            # What a version of neardup without checksums wrote, and something else changed.
-            raise damage_error(store.path, "the state of its clock is not what was written") from None
-        # One thread reads the store, others extract features, and this one enters the documents.
-        self._matcher.enter(read_ahead(map(self._restored_documents, store.window_documents())), default_threads())
-        self._expire()
-
-    def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
-        for row in rows:
-            record = make_record(row.text or "", row.title, row.verdict.time)
-            self._documents.add(row.serial, row.id, record if self._matcher.needs_records else None)
-        return [RestoredDocument(row.serial, row.text or "", row.time, row.expiry) for row in rows]
-
-    def _expire(self) -> None:
-        expired = self._matcher.expire()
-        if not len(expired):
-            return
-        self._documents.remove(expired.tolist())
-        if self.store is not None:
-            first = self._documents.first
-            # Texts that stay on disk longer change no result.
-            with contextlib.suppress(StoreError):
-                self.store.forget(self._next_serial if first is None else first)
+def _restore(matcher: Matcher, store: Store) -> None:
+    """Bring a matcher into the state of a store."""
+    state = store.state("clock")
+    if state is None and not store.next_serial:
+        return
+    try:
+        matcher.restore(_stored_numbers(json.loads(state or "")))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        # What a version of neardup without checksums wrote, and something else changed.
+        raise damage_error(store.path, "the state of its clock is not what was written") from None
+    # One thread reads the store, others extract features, and this one enters the documents.
+    matcher.enter(read_ahead(store.window_documents()), default_threads())
 
 
 def _stored_numbers(value: Any) -> Any:

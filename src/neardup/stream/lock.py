@@ -115,5 +115,9 @@ class Lock:
         ``clean``: whether the store is closed cleanly, or was clean before and refused without a change.
         """
         if not self._file.closed:
-            self._write(self._state() if clean else "")
+            state = ""
+            # The store may have been removed meanwhile.
+            with contextlib.suppress(OSError):
+                state = self._state() if clean else ""
+            self._write(state)
             self._file.close()

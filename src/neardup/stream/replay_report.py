@@ -30,7 +30,7 @@ from neardup.pages.page import check_drawing
 from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
-from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import ELSEWHERE, NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
 from neardup.search.margin import criterion_of, has_threshold, relaxed_recipe
@@ -116,6 +116,37 @@ def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
     if verdict is not None and verdict.score is not None:
         return verdict.evidence
     return counts_in_words(None if verdict is None else verdict.counts, recipe)
+
+
+def flow_verdicts(
+    ids: pa.Array, times: Integers, duplicates: Mapping[int, Verdict], earlier_count: int = 0
+) -> Verdicts:
+    """Return the table of the verdicts of a flow, in order of arrival.
+
+    ``ids``, ``times`` (microseconds since 1970): of all documents; ``duplicates``: the verdicts on the duplicates, by
+    row. A keeper that is no earlier row of the table is elsewhere, and so is each keeper of the ``earlier_count`` first
+    documents, which are older than the report.
+    """
+    places, verdicts = np.array(list(duplicates), np.int64), list(duplicates.values())
+    names = pa.array([verdict.of for verdict in verdicts], pa.large_string())
+    rows = pc.index_in(names, value_set=ids).fill_null(len(ids)).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows[(rows >= places) | (places < earlier_count)] = ELSEWHERE
+    of, similarity = np.full(len(ids), ORIGINAL, np.int64), np.zeros(len(ids))
+    exact, equal = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.bool_)
+    of[places] = rows
+    similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
+    exact[places] = [verdict.kind == "exact" for verdict in verdicts]
+    equal[places] = [verdict.has_equal_features for verdict in verdicts]
+    return Verdicts(
+        ids=ids,
+        times=times,
+        keeper_rows=of,
+        similarity=similarity,
+        exact=exact,
+        equal=equal,
+        earlier_count=earlier_count,
+        elsewhere={at: verdict.of or "" for at, verdict in duplicates.items() if of[at] == ELSEWHERE},
+    )
 
 
 #: Bytes of texts to read for the list of duplicates.
@@ -217,18 +248,9 @@ class ReplayReport:
         keeper_ids = pa.array([verdict.of for verdict in verdicts], pa.large_string())
         # Of documents that were already in a store, only the ids are known.
         older = pc.unique(keeper_ids.filter(pc.invert(pc.is_in(keeper_ids, value_set=arrived))))
-        ids, before = pa.concat_arrays([older, arrived]), len(older)
-        count, places = len(ids), before + np.array(list(self._duplicates), np.int64)
-        of = np.full(count, ORIGINAL, np.int64)
-        of[places] = pc.index_in(keeper_ids, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
-        similarity, exact, equal = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
-        exact[places] = [verdict.kind == "exact" for verdict in verdicts]
-        equal[places] = [verdict.has_equal_features for verdict in verdicts]
-        times = np.concatenate([np.full(before, NO_TIME, np.int64), timeline.times[timeline.order]])
-        return Verdicts(
-            ids=ids, times=times, keeper_rows=of, similarity=similarity, exact=exact, equal=equal, earlier_count=before
-        )
+        times = np.concatenate([np.full(len(older), NO_TIME, np.int64), timeline.times[timeline.order]])
+        duplicates = {len(older) + at: verdict for at, verdict in self._duplicates.items()}
+        return flow_verdicts(pa.concat_arrays([older, arrived]), times, duplicates, len(older))
 
     def _positions(self, places: Sequence[int] | Integers) -> Integers:
         return self._timeline.order[np.array(places, np.int64) - self._earlier_count]

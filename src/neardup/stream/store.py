@@ -8,298 +8,40 @@ import json
 import os
 import re
 import sqlite3
-import struct
 import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import ClosedStore, InputError, StoreError, UnknownDocument, quoted
-from neardup.files import flush_folder, sqlite_error
-from neardup.recipe.recipe import difference
-from neardup.stream.document import COUNTS, Verdict, count
+from neardup.search.window import EventTime
+from neardup.stream.document import COUNTS, Arrival, Verdict, count
 from neardup.stream.lock import Lock
+from neardup.stream.store_file import (
+    EARLIER_FORMAT,
+    SETTING,
+    StoreIdentity,
+    check_kind,
+    check_store,
+    connect,
+    connect_to_read,
+    create_store,
+    damage_error,
+    find_store,
+    open_for_writing,
+    shorten,
+    translate_error,
+)
 
-FORMAT = 3
-#: The format before documents had versions; a store in it gets the columns when it is opened for writing.
-_EARLIER_FORMAT = 2
-#: "NDUP": marks the file as a store of neardup.
-APPLICATION = 0x4E445550
-#: Nine texts of 0.8 KB fit into a page; half the size would waste a fifth of the space.
-_PAGE = 8192
-#: The log is checkpointed at 4 MB and then overwritten, which takes a third of the time of extending it.
-_WAL_PAGES = 500
-_WAL_BYTES = 64 << 20
-_CACHE_KIB = 64 << 10
-_BUSY_SECONDS = 10.0
-#: Up to this size, a suspect file is checked with its indexes, 2 s per GB; beyond, only its structure, 0.6 s per GB.
-_FULL_CHECK_BYTES = 4 << 30
 #: Far above any serial, and far below the largest integer of SQLite.
 _MAX_SERIAL = 1 << 62
-
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (
-    serial INTEGER PRIMARY KEY,            -- in order of arrival
-    id TEXT NOT NULL UNIQUE,
-    origin TEXT NOT NULL,
-    time INTEGER NOT NULL,                 -- microseconds since 1970, UTC
-    leaves INTEGER NOT NULL,               -- likewise: the time by which it leaves the window
-    judged REAL NOT NULL,                  -- seconds since 1970, UTC
-    kind TEXT NOT NULL CHECK (kind IN ('original', 'near', 'exact')),
-    of TEXT,                               -- the id of the document that it repeats
-    similarity REAL,
-    o INTEGER, a INTEGER, b INTEGER,
-    flag TEXT NOT NULL,
-    score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
-    sum INTEGER NOT NULL,                  -- checksum of the columns above, and of version_of unless it is null
-    placed INTEGER NOT NULL,
-    version_of TEXT                        -- the id that it was given, if that id belongs to another text
-);
-CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
-CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
-CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, title TEXT NOT NULL, sum INTEGER NOT NULL);
-CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
--- sum: checksum of name and value; null in a store that a version of neardup without it wrote
-CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER) WITHOUT ROWID;
--- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
-CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
-    kind TEXT NOT NULL, of TEXT, similarity REAL);
--- the digest of each text; of an index that keeps texts, also what the window does not hold until it is past that
-CREATE TABLE kept (serial INTEGER PRIMARY KEY, digest BLOB NOT NULL, text TEXT, title TEXT NOT NULL,
-    sum INTEGER NOT NULL);                 -- checksum of number, digest and title; the digest is that of the text
-CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
-CREATE INDEX kept_digest ON kept (digest);
--- duplicates that somebody wants to take back while a watcher has the store, and what it answers
-CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
-"""
-
-#: Prefixes of settings and dependencies in the table meta.
-_SETTING, _DEPENDENCY = "setting ", "depends on "
-
-_CHOOSE_ANOTHER = "move it away to create a new one, or name another path"
-_RESTORE = f"restore it from a copy, or {_CHOOSE_ANOTHER}"
-
-
-def damage_error(path: Path, cause: str) -> StoreError:
-    """Return the error for a file whose content is not what was written."""
-    return StoreError(f"{path} is damaged ({cause}); {_RESTORE}")
-
-
-def translate_error(path: Path, error: Exception) -> StoreError:
-    """Translate an error of SQLite."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT:
-        return StoreError(f"{path} cannot store this ({error}); give every document its own id and serial")
-    if isinstance(error, (sqlite3.DataError, OverflowError)):
-        return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
-    if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH):
-        # Such as a missing table: the queries are those of the store.
-        return damage_error(path, str(error))
-    return sqlite_error(path, error, way_out=_CHOOSE_ANOTHER)
-
-
-def find_store(path: Path) -> bool:
-    """Return whether a store exists, without changing anything.
-
-    Only for a store that no connection of this process has open: closing a file releases all locks of the process
-    on it, including those of SQLite.
-
-    Raises ``StoreError`` if something else is there, or the remains of a store.
-    """
-    try:
-        with path.open("r+b") as file:
-            head, size = file.read(100), os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        _check_place(path)
-        return False
-    except IsADirectoryError:
-        raise StoreError(f"{path} is a folder; a store is a file: name one, for example {path / 'news.db'}") from None
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened ({error.strerror}); a store must be readable and writable") from None
-    if not size:
-        raise StoreError(
-            f"{path} is empty, which a store never is; remove it to create a new one, or name another path"
-        )
-    if len(head) < 100 or not any(head):
-        raise damage_error(path, "its header is gone")
-    page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
-    if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
-        raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
-    _check_format(path, store_format)
-    if not _companion_size(path, "-wal"):
-        _check_size(path, size, pages * (page if page > 1 else 65536))
-    return True
-
-
-def _check_format(path: Path, store_format: int) -> None:
-    if store_format not in (_EARLIER_FORMAT, FORMAT):
-        raise StoreError(
-            f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
-            "neardup that wrote it, or name another path"
-        )
-
-
-def _check_place(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise StoreError(f"{path.parent} is not a folder, so {path.name} cannot be in it; create it first")
-    for ending in ("-wal", "-journal"):
-        if _companion_size(path, ending):
-            raise StoreError(
-                f"{path} is gone, but {path.name}{ending} is still there with verdicts in it; restore the store, "
-                "or remove that file too to create a new one"
-            )
-
-
-def _companion_size(path: Path, ending: str) -> int:
-    try:
-        return path.with_name(path.name + ending).stat().st_size
-    except OSError:
-        return 0
-
-
-def _check_size(path: Path, size: int, expected: int) -> None:
-    """Check the file size against the header: SQLite reads half a page as if the rest were zeros."""
-    if size != expected:
-        raise damage_error(path, f"{size:,} bytes long instead of {expected:,}")
-
-
-class StoreIdentity(NamedTuple):
-    """The recipe and settings that the verdicts of a store depend on."""
-
-    fingerprint: str  #: of the recipe
-    settings: Mapping[str, str]  #: window, unit of the window, and what documents are compared with
-    #: The inputs of the fingerprint (``Recipe.dependencies``), for messages about differences.
-    dependencies: Mapping[str, str] = MappingProxyType({})
-
-
-def create_store(path: Path, identity: StoreIdentity) -> None:
-    """Create a store under a temporary name, then rename it, so that it is complete or absent."""
-    new = path.with_name(f"{path.name}.new")
-    _remove(new)
-    meta = {"fingerprint": identity.fingerprint, "neardup": version("neardup")}
-    meta |= {f"{_SETTING}{name}": value for name, value in identity.settings.items()}
-    meta |= {f"{_DEPENDENCY}{name}": value for name, value in identity.dependencies.items()}
-    try:
-        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            connection.execute(f"PRAGMA page_size = {_PAGE}")
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.executescript(_SCHEMA)
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
-            connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*COUNTS, "forgotten")])
-            _set_wal(connection, path)
-        new.rename(path)
-    except BaseException:
-        _remove(new)
-        raise
-    with contextlib.suppress(OSError):
-        flush_folder(path.parent)
-
-
-def _remove(new: Path) -> None:
-    for ending in ("", "-journal", "-wal", "-shm"):
-        new.with_name(new.name + ending).unlink(missing_ok=True)
-
-
-def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
-    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    if mode != "wal":
-        raise StoreError(f"{path} cannot have a write-ahead log there (SQLite: {mode}); keep it on a local disk")
-
-
-def check_store(path: Path, lock: Lock, identity: StoreIdentity) -> None:
-    """Check that a store is intact and has the same recipe and settings, over a read-only connection.
-
-    Raises ``StoreError``; the store is unchanged.
-    """
-    log = _companion_size(path, "-wal")
-    # Without a log, nothing is shared with other readers, so no shared-memory file is needed.
-    with contextlib.closing(_connect(path, "ro" if log else "ro&immutable=1")) as connection:
-        if log or not lock.is_unchanged:
-            is_small = path.stat().st_size <= _FULL_CHECK_BYTES
-            pragma = "PRAGMA integrity_check(1)" if is_small else "PRAGMA quick_check(1)"
-            found = connection.execute(pragma).fetchone()[0]
-            if found != "ok":
-                raise damage_error(path, " ".join(found.split()))
-        meta = dict(connection.execute("SELECT name, value FROM meta"))
-    if meta.get("fingerprint") != identity.fingerprint:
-        if clause := difference(_with_prefix(meta, _DEPENDENCY), identity.dependencies):
-            raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
-        raise StoreError(
-            f"{path} was made with another recipe or classifier (fingerprint {_shorten(meta.get('fingerprint'))}, not "
-            f"{_shorten(identity.fingerprint)}); a store keeps its own: take that one, or name another path"
-        )
-    stored = _with_prefix(meta, _SETTING)
-    for name in sorted({*stored, *identity.settings}):
-        if stored.get(name) != identity.settings.get(name):
-            raise StoreError(
-                f"{path} was made with {name} {_shorten(stored.get(name))}, not "
-                f"{_shorten(identity.settings.get(name))}; a store keeps its settings: take that one, or name "
-                "another path"
-            )
-
-
-def _with_prefix(meta: Mapping[str, str], kind: str) -> dict[str, str]:
-    return {name.removeprefix(kind): value for name, value in meta.items() if name.startswith(kind)}
-
-
-def _shorten(value: str | None) -> str:
-    text = ascii(value) if value is not None else "none"
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Return the writing connection.
-
-    Raises ``StoreError`` if the file is still torn after the log of a crash was applied.
-    """
-    connection = _connect(path, "rw")
-    try:
-        _set_wal(connection, path)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        if connection.execute("PRAGMA user_version").fetchone()[0] == _EARLIER_FORMAT:
-            connection.executescript(
-                "BEGIN IMMEDIATE; ALTER TABLE documents ADD COLUMN version_of TEXT; "
-                "ALTER TABLE state ADD COLUMN sum INTEGER; "
-                f"CREATE INDEX kept_digest ON kept (digest); PRAGMA user_version = {FORMAT}; COMMIT"
-            )
-        if _companion_size(path, "-wal"):
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            if not busy:
-                pages, page = (
-                    connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in ("page_count", "page_size")
-                )
-                _check_size(path, path.stat().st_size, pages * page)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    name = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing; a read-only one would leave the log behind when it closes last."""
-    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        connection = _connect(path, "rw")
-        connection.execute("PRAGMA query_only = ON")
-        return connection
-    return _connect(path, "ro" if _companion_size(path, "-wal") else "ro&immutable=1")
-
+_SECOND = 1_000_000
 
 #: The columns of a row in the order of the table, up to its checksum.
 _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
@@ -322,9 +64,15 @@ _SELECT_JUDGED = (
     f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT}, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
 )
-_SELECT_EQUAL = (
+_EQUAL = (
     f"SELECT {_DOCUMENT_COLUMNS}, d.sum, d.version_of, {_WITHOUT_TEXT} FROM kept k "  # noqa: S608
     "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
+)
+#: An original before a duplicate; of those the first.
+_SELECT_EQUAL = f"{_EQUAL} ORDER BY d.kind <> 'original', d.serial LIMIT 1"
+#: Between "a~" and the next text after all that begin with it; then digits only.
+_SELECT_VERSION = (
+    f"{_EQUAL} AND d.id > ? AND d.id < ? AND substr(d.id, ?) NOT GLOB '*[^0-9]*' ORDER BY d.serial LIMIT 1"
 )
 _DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 _DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
@@ -334,26 +82,6 @@ _OLDEST_TEXT = (
 )
 
 Row = tuple[Any, ...]
-
-
-class StoredDocument(NamedTuple):
-    """A judged document."""
-
-    serial: int  #: its serial, in order of arrival
-    verdict: Verdict  #: its verdict
-    origin: str  #: as in the Document
-    #: Its time, and the time when it leaves the window, in microseconds.
-    time: int
-    expiry: int
-    is_held: bool  #: whether it is in the window
-    text: str | None  #: its text while it is in the window
-    title: str = ""  #: its title while it is in the window, if the classifier compares titles
-    digest: bytes = b""  #: of its text; empty if a version of neardup stored it that kept none
-
-    @property
-    def id(self) -> str:
-        """The document's id."""
-        return self.verdict.id
 
 
 class Release(NamedTuple):
@@ -367,13 +95,6 @@ class Release(NamedTuple):
     kind: str
     of: str
     similarity: float
-
-
-class JudgedDocument(NamedTuple):
-    """What the store knows of a judged document."""
-
-    verdict: Verdict  #: its verdict
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if a version of neardup stored it that kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -390,7 +111,7 @@ def checksum(*values: Any) -> int:
 _ROWS_PER_INSERT = 16
 
 
-def insert_documents(connection: sqlite3.Connection, rows: Sequence[StoredDocument], *, placed: bool) -> None:
+def insert_documents(connection: sqlite3.Connection, rows: Sequence[Arrival], *, placed: bool) -> None:
     """Insert documents: rows, texts in the window, and digests with the texts of duplicates."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.is_held]
     kept = [
@@ -417,7 +138,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> 
         connection.execute(f"INSERT INTO {table} VALUES {marks}", [value for row in part for value in row])  # noqa: S608
 
 
-def to_row(stored: StoredDocument) -> Row:
+def to_row(stored: Arrival) -> Row:
     """Return a document as a row: columns and checksum."""
     verdict = stored.verdict
     # SQLite keeps Python's numbers exactly, except -0.0; NumPy's are converted.
@@ -427,8 +148,8 @@ def to_row(stored: StoredDocument) -> Row:
         int(stored.serial),
         verdict.id,
         stored.origin,
-        int(stored.time),
-        int(stored.expiry),
+        int(stored.event_time.time),
+        int(stored.event_time.expiry),
         float(verdict.time) + 0.0,
         verdict.kind,
         verdict.of,
@@ -485,7 +206,7 @@ class _Connections:
             self._used_count += 1
         try:
             if connection is None:
-                connection = _connect_to_read(self._path)
+                connection = connect_to_read(self._path)
             yield connection
         finally:
             with self._changed:
@@ -529,17 +250,7 @@ class StoreReader:
         self._connections = _Connections(self.path)
         try:
             with self._reading() as connection:
-                try:
-                    (application,) = connection.execute("PRAGMA application_id").fetchone()
-                except sqlite3.DatabaseError as error:
-                    if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
-                        raise
-                    application = None
-            if application != APPLICATION:
-                raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
-            ((store_format,),) = self._rows("PRAGMA user_version")
-            _check_format(self.path, store_format)
-            self._is_earlier_format = store_format == _EARLIER_FORMAT
+                self._is_earlier_format = check_kind(self.path, connection) == EARLIER_FORMAT
             self._forgotten = self._numbers()["forgotten"]
         except BaseException:
             self._connections.close()
@@ -603,18 +314,18 @@ class StoreReader:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the store: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
-        return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
+        return {name: self.meta(f"{SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
-    def window_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
+    def window_documents(self, batch: int = 4096) -> Iterator[list[Arrival]]:
         """Yield the documents in the window in batches, in order of serial."""
         yield from self._batches(f"{_SELECT_HELD} h.serial >= ? ORDER BY h.serial LIMIT ?", self._forgotten, batch)
 
-    def unplaced_documents(self) -> Iterator[StoredDocument]:
+    def unplaced_documents(self) -> Iterator[Arrival]:
         """Yield the judged documents that are not yet in their place, in order of serial."""
         for found in self._batches(f"{_DOCUMENTS} d.placed = 0 AND {_IN_ORDER}", -(2**63), 256):
             yield from found
 
-    def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[StoredDocument]]:
+    def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[Arrival]]:
         while True:
             rows = self._rows(query, *parameters, begin, batch)
             found = list(map(self._document, rows))
@@ -624,7 +335,7 @@ class StoreReader:
                 return
             begin = found[-1].serial + 1
 
-    def _document(self, row: Row) -> StoredDocument:
+    def _document(self, row: Row) -> Arrival:
         """Return the document of a result row, after a check of both checksums."""
         *columns, row_sum, version_of, held, text, title, text_sum = row
         if _row_checksum(tuple(columns), version_of) != row_sum:
@@ -635,14 +346,25 @@ class StoreReader:
         measured = tuple(Contribution(measure, *values) for measure, values in json.loads(measures or "{}").items())
         counts = None if o is None else (o, a, b)
         verdict = Verdict(name, kind, of, similarity, judged, flag, counts, score, measured, version_of)
-        if held is None or held < self._forgotten:
-            return StoredDocument(serial, verdict, origin, time, leaves, False, None)
-        return StoredDocument(serial, verdict, origin, time, leaves, True, text, title)
+        is_held = held is not None and held >= self._forgotten
+        text, title = (text, title) if is_held else (None, "")
+        event_time = EventTime(time, leaves, 0, round(judged * _SECOND))
+        return Arrival(
+            name,
+            text,
+            title,
+            origin,
+            version_of=version_of,
+            serial=serial,
+            event_time=event_time,
+            is_held=is_held,
+            verdict=verdict,
+        )
 
     def _change_error(self, part: str, serial: int) -> StoreError:
         return damage_error(self.path, f"the {part} of document number {serial} is not what was written")
 
-    def latest_documents(self, count: int) -> list[StoredDocument]:
+    def latest_documents(self, count: int) -> list[Arrival]:
         """Return the documents that arrived last, in order of arrival, without their texts."""
         ((top,),) = self._rows("SELECT max(serial) FROM documents")
         if top is None:
@@ -650,7 +372,7 @@ class StoreReader:
         batches = self._batches(f"{_DOCUMENTS_BARE} {_IN_ORDER}", top + 1 - count, _ROWS_PER_QUERY)
         return [row for rows in batches for row in rows if row.serial <= top]
 
-    def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[StoredDocument]:
+    def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[Arrival]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Released documents are no longer duplicates.
@@ -658,12 +380,12 @@ class StoreReader:
         for found in self._batches(f"{_DOCUMENTS_BARE} {_STOPPED} AND {_IN_ORDER}", after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
-    def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
+    def latest_stopped(self, since: float, limit: int) -> list[Arrival]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         query = f"{_DOCUMENTS_BARE} {_STOPPED} ORDER BY d.serial DESC LIMIT ?"
         return list(map(self._document, self._rows(query, since, limit)))
 
-    def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
+    def find(self, name: str, *, text: bool = True) -> Arrival | None:
         """Return the document of that id; None if it has no verdict."""
         rows = self._rows_of_ids(f"{_DOCUMENTS if text else _DOCUMENTS_BARE} d.id IN", [name])
         return next(map(self._document, rows), None)
@@ -682,19 +404,26 @@ class StoreReader:
         """Return which of the ids have a verdict."""
         return {name for (name,) in self._rows_of_ids("SELECT id FROM documents WHERE id IN", ids)}
 
-    def judged_documents(self, ids: Sequence[str]) -> dict[str, JudgedDocument]:
+    def judged_documents(self, ids: Sequence[str]) -> dict[str, Arrival]:
         """Return the judged documents among some ids."""
-        found: dict[str, JudgedDocument] = {}
+        found: dict[str, Arrival] = {}
         for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
             stored = self._document(tuple(row))
             if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
                 raise self._change_error("digest", stored.serial)
-            found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
+            stored.digest = digest or b""
+            found[stored.id] = stored
         return found
 
-    def equal_texts(self, digest: bytes) -> list[StoredDocument]:
-        """Return the documents with a text of that digest, in order of arrival, without the text."""
-        return sorted(map(self._document, self._rows(_SELECT_EQUAL, digest)), key=lambda found: found.serial)
+    def first_equal(self, digest: bytes) -> Arrival | None:
+        """Return the first original with a text of that digest, or else the first duplicate, without the text."""
+        return next(map(self._document, self._rows(_SELECT_EQUAL, digest)), None)
+
+    def version(self, name: str, digest: bytes) -> Arrival | None:
+        """Return the document with a text of that digest whose id is that of a version of another document."""
+        begin = f"{name}~"
+        parameters = digest, begin, f"{name}\x7f", len(begin) + 1
+        return next(map(self._document, self._rows(_SELECT_VERSION, *parameters)), None)
 
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query, which lacks its list of ids, finds for ids."""
@@ -710,7 +439,7 @@ class StoreReader:
             return None
         ((digest, text, title),) = rows
         if text_digest(text) != digest:
-            raise damage_error(self.path, f"the text of {_shorten(name)} is not what was written")
+            raise damage_error(self.path, f"the text of {shorten(name)} is not what was written")
         return text, title
 
     def ids_with_words(self, words: Sequence[str], limit: int, recent: int) -> list[str]:
@@ -745,7 +474,7 @@ class StoreReader:
                 raise self._change_error("release", row[0])
         return [Release(*row) for row in rows]
 
-    def stopped_document(self, name: str) -> StoredDocument:
+    def stopped_document(self, name: str) -> Arrival:
         """Return the duplicate of an id, without its text.
 
         Raises ``UnknownDocument`` if the id has no verdict, and ``InputError`` if it was not stopped or was already
@@ -754,7 +483,7 @@ class StoreReader:
         row = self.find(name, text=False)
         if row is None:
             raise UnknownDocument(
-                f"{self.path} has no item with the id {name!r}; neardup stopped lists all that can be released"
+                f"{self.path} has no item with the id {name!r}; neardup store list shows all that can be released"
             )
         if row.verdict.is_duplicate:
             return row
@@ -803,8 +532,8 @@ class Store(StoreReader):
     others may read the file at the same time, for example with the ``sqlite3`` shell.
 
     Damage is detected at two times. Opening checks the kind of file, recipe, settings and size; and, unless the store
-    was closed cleanly and size and time are unchanged, runs ``PRAGMA integrity_check`` (beyond 4 GB ``quick_check``,
-    which skips the indexes). After a crash, the log is applied up to its last complete commit. Reading checks the
+    was closed cleanly and size and time are unchanged, runs ``PRAGMA quick_check``, 0.6 s per GB, which skips the
+    content of indexes. After a crash, the log is applied up to its last complete commit. Reading checks the
     checksum of every row and text, and reports the errors of SQLite. A damaged store is refused, never repaired.
 
     ``path``: the file, created if missing; ``.lock``, ``-wal`` and ``-shm`` files accompany it. Raises ``StoreError``
@@ -813,11 +542,14 @@ class Store(StoreReader):
 
     _connection: sqlite3.Connection
     _closed = False
+    #: Whether the counts and the next serial are those of the disk; False if that cannot be read after a failure.
+    is_certain = False
 
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
         if not Lock.path_for(self.path).exists():  # do not create a lock for a file that is not a store
-            find_store(self.path)
+            with self._translated_errors():
+                find_store(self.path)
         self._lock = Lock(self.path)
         clean = False
         try:
@@ -839,6 +571,9 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
+        """Read the counts and the next serial from the disk, without what a failed transaction has changed."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
         tally = self._checked_tally(self._connection.execute("SELECT name, value FROM tally").fetchall())
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
@@ -848,12 +583,15 @@ class Store(StoreReader):
             raise damage_error(self.path, "its serial numbers are not what was written")
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
+        self.is_certain = True
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._closed:
             raise closed_error(self.path)
         with self._translated_errors():
+            if not self.is_certain:
+                self._load()
             yield self._connection
 
     @contextlib.contextmanager
@@ -865,28 +603,29 @@ class Store(StoreReader):
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
+                self.is_certain = False
                 with contextlib.suppress(sqlite3.Error, StoreError):
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
                     self._load()  # an interrupt may come before or after the commit
                 raise
 
     @property
     def next_serial(self) -> int:
         """The serial after the last one."""
-        return self._next
+        with self._reading():
+            return self._next
 
     @property
     def counts(self) -> dict[str, int]:
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
-        return dict(self._tally)
+        with self._reading():
+            return dict(self._tally)
 
     def record(
         self,
-        rows: Sequence[StoredDocument],
+        rows: Sequence[Arrival],
         state: Mapping[str, str] | None = None,
         *,
-        removed: StoredDocument | None = None,
+        removed: Arrival | None = None,
         released_by: str | None = None,
     ) -> None:
         """Write documents and their verdicts, all or none, and delete one in the same transaction.
@@ -922,12 +661,13 @@ class Store(StoreReader):
         self._tally, self._has_forgotten_texts = tally, has_forgotten
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
-    def forget(self, serials_below: int) -> None:
+    def forget(self, serials_below: int, oldest_segment: int = 0) -> None:
         """Forget the texts of all documents with smaller serials, which have left the window.
 
         This takes effect at once; the texts themselves are deleted in batches, now and with later records, and
         their space in the file is reused.
         """
+        del oldest_segment  # a store keeps all verdicts
         below = min(int(serials_below), self._next)  # later documents are not forgotten
         if below <= self._forgotten:
             return
@@ -1007,7 +747,7 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
     store, answer = Path(os.path.realpath(path)), None
     _check_not_served(store, name)
     try:
-        with contextlib.closing(_connect(store, "rw")) as connection:
+        with contextlib.closing(connect(store, "rw")) as connection:
             connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", (name, by))
             try:
                 end = time.monotonic() + seconds

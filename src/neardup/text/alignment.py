@@ -7,16 +7,21 @@ finds the passages that two texts share, in any order.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
+from neardup.kernels import Words
+
 #: A region is aligned by longest common subsequence if the product of its two lengths is at most this.
 _MAX_LCS_AREA = 1 << 26
 #: Words per anchor in larger regions: long anchors are tried first.
 _ANCHOR_LENGTHS = (12, 5, 2, 1)
+#: An odd number whose powers spread hashes of runs over 64 bits: 2^64 divided by the golden ratio.
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 #: How often the words between two anchors are searched for anchors of their own.
 _MAX_DEPTH = 16
 
@@ -103,19 +108,30 @@ def _lcs_blocks(left: list[int], right: list[int], region: _Region) -> Iterator[
 def _anchors(left: list[int], right: list[int], region: _Region) -> list[MatchingBlock]:
     """Return runs that occur once on each side: the largest number that is in the same order on both."""
     i, j, k, m = region
+    sides = np.array(left[i:j], np.uint64), np.array(right[k:m], np.uint64)
     for length in _ANCHOR_LENGTHS:
-        left_runs, right_runs = _unique_runs(left[i:j], length), _unique_runs(right[k:m], length)
-        starts = [(start, right_runs[run]) for run, start in left_runs.items() if run in right_runs]
+        starts = _unique_runs(*sides, length)
         if starts:
             return _merge_adjacent(MatchingBlock(i + x, k + y, length) for x, y in _longest_increasing(starts))
     return []
 
 
-def _unique_runs(words: list[int], length: int) -> dict[tuple[int, ...], int]:
-    """Return the runs of ``length`` words that occur once, with their starts, in order."""
-    runs = list(zip(*(words[start:] for start in range(length)), strict=False))
-    counts = Counter(runs)
-    return {run: start for start, run in enumerate(runs) if counts[run] == 1}
+def _unique_runs(left: Words, right: Words, length: int) -> list[tuple[int, int]]:
+    """Return the starts of each run of ``length`` words that occurs once on each side, in the order of the left."""
+    found = []
+    for side in (left, right):
+        hashes = np.zeros(max(len(side) - length + 1, 0), np.uint64)
+        for step in range(length):
+            hashes = hashes * _MULTIPLIER + side[step : step + len(hashes)]
+        values, starts, counts = np.unique(hashes, return_index=True, return_counts=True)
+        found.append((values[counts == 1], starts[counts == 1]))
+    (values, starts), (others, other_starts) = found
+    _, places, other_places = np.intersect1d(values, others, assume_unique=True, return_indices=True)
+    x, y = starts[places], other_starts[other_places]
+    # Different runs may have the same hash.
+    equal = np.logical_and.reduce([left[x + step] == right[y + step] for step in range(length)])
+    order = np.argsort(x[equal])
+    return list(zip(x[equal][order].tolist(), y[equal][order].tolist(), strict=True))
 
 
 def _longest_increasing(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

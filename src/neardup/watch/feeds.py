@@ -10,29 +10,40 @@ parser of lxml is made for each file and never shared between threads.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from html.entities import html5
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import InputError
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines, strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, join_title, plain_text
+from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_DC = "{http://purl.org/dc/elements/1.1/}"
-_TERMS = "{http://purl.org/dc/terms/}"
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _ATOM = "{http://www.w3.org/2005/Atom}"
-_MEDIA = "{http://search.yahoo.com/mrss/}"
+_MEDIA = "{http://search.yahoo.com/mrss"
 #: What the text of an item is called, in order of preference, in the namespace of the feed or in any other, such as
 #: ``content:encoded``, ``atom:content``, ``xhtml:body`` and ``itunes:summary``.
-_RSS_BODIES = ("encoded", "full-text", "fulltext", "content", "body", "div", "description", "summary", "abstract")
-_ATOM_BODIES = ("content", "encoded", "full-text", "fulltext", "body", "div", "summary", "description", "abstract")
+_RSS_BODIES = (
+    "encoded",
+    "full-text",
+    "fulltext",
+    "fullitem",
+    "content",
+    "body",
+    "div",
+    "description",
+    "summary",
+    "abstract",
+    "subtitle",
+)
+_ATOM_BODIES = ("content", *(name for name in _RSS_BODIES if name != "content"))
 #: How the namespaces of RSS 0.90, 1.0 and 2.0 begin.
 _RSS = tuple(
     f"{{http://{host}/" for host in ("purl.org/rss", "my.netscape.com", "channel.netscape.com", "backend.userland.com")
@@ -51,8 +62,8 @@ class _Fields(NamedTuple):
     body: str
     link: str
     times: Iterable[str]
-    #: The texts of other elements, by name, of an item without a body.
-    others: Mapping[str, str] = MappingProxyType({})
+    #: The element whose children may be the text of an item without a body, if there is one.
+    others: Element | None = None
 
 
 def feed_items(data: bytes, found: Items) -> Iterator[Item]:
@@ -61,7 +72,9 @@ def feed_items(data: bytes, found: Items) -> Iterator[Item]:
     for where, element in _item_elements(data, name, found):
         raw: bytes = load_lxml().tostring(element, encoding="utf-8", with_tail=False)
         fields = fields_of(element)
-        body = fields.body or (found.unknown_text(where, fields.others) if fields.others else "")
+        body = fields.body
+        if not body and fields.others is not None:
+            body = found.unknown_text(where, _other_texts(fields.others))
         if text := join_title(fields.title, body):
             time = found.date_of(where, fields.times)
             yield Item(fields.key.strip(), text, fields.title, time, fields.link.strip(), raw)
@@ -69,52 +82,76 @@ def feed_items(data: bytes, found: Items) -> Iterator[Item]:
             found.reject(where, NO_TEXT, raw)
 
 
+#: The times of an item in order of preference: RSS, Dublin Core and Atom; the last update of an entry of Atom.
+_RSS_TIMES = ("pubdate", "date", "updated", "published", "modified", "issued", "created")
+_ATOM_TIMES = ("updated", "modified", "published", "issued", "created", "date", "pubdate")
+
+
 def _rss_fields(item: Element) -> _Fields:
-    dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_ATOM}published", f"{_TERMS}modified", f"{_TERMS}issued")
-    body = _first_body(item, _RSS_BODIES)
+    parts = _parts(item)
+    about = item.get(f"{_RDF}about", "")
     return _Fields(
-        key=_text(item, "guid", f"{_DC}identifier", f"{_ATOM}id") or item.get(f"{_RDF}about", ""),
-        title=_markup(item, "title", f"{_DC}title", f"{_ATOM}title", f"{_MEDIA}title"),
-        body=body,
-        link=_text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link")),
-        times=_texts(item, (*dates, "date", "published", "updated", f"{_TERMS}created")),
-        others={} if body else _other_texts(item),
+        key=_first_text(parts, "guid", "identifier", "id") or about,
+        title=next(filter(None, map(_markup_of, parts.get("title", ()))), "") or _media_text(item, "title"),
+        body=fullest(_texts(parts, _RSS_BODIES)) or _media_text(item, "description", "text"),
+        link=_first_text(parts, "link") or about or _link_of(parts.get("link", ())),
+        times=_plain_texts(parts, _RSS_TIMES),
+        others=item,
     )
 
 
 def _atom_fields(entry: Element) -> _Fields:
     """Return the fields of an entry; its time is that of its last update."""
-    body = _first_body(entry, _ATOM_BODIES)
+    parts = _parts(entry)
     return _Fields(
-        key=_text(entry, "id"),
-        title=_atom_text(_child(entry, "title")) or _markup(entry, f"{_DC}title", f"{_MEDIA}title"),
-        body=body,
-        link=_link_of(child for child in entry if child.tag == f"{_namespace(entry.tag)}link"),
-        times=_texts(entry, ("updated", "modified", "published", "issued", "created", f"{_DC}date", "pubDate")),
-        others={} if body else _other_texts(entry),
+        key=_first_text(parts, "id"),
+        title=next(filter(None, map(_atom_text, parts.get("title", ()))), "") or _media_text(entry, "title"),
+        body=fullest(_texts(parts, _ATOM_BODIES)) or _media_text(entry, "description", "text"),
+        link=_link_of(parts.get("link", ())),
+        times=_plain_texts(parts, _ATOM_TIMES),
+        others=entry,
     )
 
 
-def _first_body(item: Element, names: Sequence[str]) -> str:
-    """Return the text of the first child of those local names that has one, then that of a media element."""
-    children: dict[str, list[Element]] = {}
-    own = _namespace(item.tag)
+def _parts(item: Element) -> dict[str, list[Element]]:
+    """Return the children of an item by their local names in lower case, those of its own namespace first.
+
+    Prefixes are those that feeds use: ``dc:date`` is a date whatever namespace its prefix has, or if it has none.
+    """
+    own = _namespace(item)
+    found: dict[str, list[Element]] = {}
     for child in item:
         if not _is_media(child):
-            found = children.setdefault(_local_name(child).lower(), [])
-            found.insert(0 if _namespace(child.tag) == own else len(found), child)
-    texts = (_text_construct(child) for name in names for child in children.get(name, ()))
-    media = (_markup_of(child) for child in item.iter("{*}description", "{*}text") if _is_media(child))
-    return next(filter(None, texts), "") or next(filter(None, media), "")
+            same = found.setdefault(_local_name(child).lower(), [])
+            same.insert(0 if _namespace(child) == own and ":" not in child.tag.rpartition("}")[2] else len(same), child)
+    return found
+
+
+def _texts(parts: Mapping[str, Sequence[Element]], names: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of elements of those names, without their markup."""
+    for child in (child for name in names for child in parts.get(name, ())):
+        # RSS has markup; a type is that of Atom.
+        is_atom = _namespace(child) == _ATOM or "type" in child.attrib
+        yield _atom_text(child) if is_atom else _markup_of(child)
+
+
+def _plain_texts(parts: Mapping[str, Sequence[Element]], names: Iterable[str]) -> list[str]:
+    return ["".join(child.itertext()).strip() for name in names for child in parts.get(name, ())]
+
+
+def _first_text(parts: Mapping[str, Sequence[Element]], *names: str) -> str:
+    return next(filter(None, _plain_texts(parts, names)), "")
+
+
+def _media_text(item: Element, *names: str) -> str:
+    """Return the first text of those names that belongs to a media file of an item, such as a video."""
+    found = (_markup_of(child) for child in item.iter() if _is_media(child) and _local_name(child) in names)
+    return next(filter(None, found), "")
 
 
 def _is_media(element: Element) -> bool:
-    return _namespace(element.tag).rstrip("/}") == _MEDIA.rstrip("/}")
-
-
-def _text_construct(element: Element) -> str:
-    """Return a text of Atom, or of RSS, where it is markup."""
-    return _atom_text(element) if _namespace(element.tag) == _ATOM or "type" in element.attrib else _markup_of(element)
+    name: str = element.tag
+    return name.startswith((_MEDIA, "media:"))
 
 
 def _other_texts(item: Element) -> dict[str, str]:
@@ -197,45 +234,24 @@ def _inline(content: Element) -> tuple[str, str]:
     return fields.title, fields.body
 
 
-def _namespace(name: str) -> str:
-    """Return the namespace of a name, in braces; empty without one."""
+def _namespace(element: Element) -> str:
+    """Return the namespace of an element, in braces; empty without one."""
+    name: str = element.tag
     return name[: name.rfind("}") + 1]
 
 
 def _local_name(element: Element) -> str:
+    """Return the name of an element without its namespace, or without a prefix that has none."""
     name: str = element.tag
-    return name.rpartition("}")[2]
-
-
-def _child(element: Element, name: str) -> Element | None:
-    """Return the first child of that name; names without a namespace are in that of the element."""
-    return element.find(name if name.startswith("{") else _namespace(element.tag) + name)
-
-
-def _texts(element: Element, names: Iterable[str]) -> list[str]:
-    found = (_child(element, name) for name in names)
-    return ["".join(child.itertext()).strip() for child in found if child is not None]
-
-
-def _text(element: Element, *names: str) -> str:
-    """Return the text of the first child of those names that has one."""
-    return next((text for text in _texts(element, names) if text), "")
-
-
-def _markup(element: Element, *names: str) -> str:
-    """Return the text of the first child of those names that has one, without markup, escaped or as elements."""
-    found = (child for name in names if (child := _child(element, name)) is not None)
-    return next(filter(None, map(_markup_of, found)), "")
+    return name.rpartition("}")[2].rpartition(":")[2]
 
 
 def _markup_of(element: Element) -> str:
     return _text_of(element) if len(element) else strip_tags(element.text or "")
 
 
-def _atom_text(element: Element | None) -> str:
+def _atom_text(element: Element) -> str:
     """Return a text of Atom, which is plain, escaped markup, or elements."""
-    if element is None:
-        return ""
     kind = element.get("type", "text").partition(";")[0].strip().lower()
     if len(element):
         return _text_of(element)
@@ -243,7 +259,19 @@ def _atom_text(element: Element | None) -> str:
     if kind in _MARKUP or element.get("mode") == "escaped":
         return strip_tags(text)
     # Many feeds have markup without saying so.
-    return plain_text(text).strip() if kind in ("text", "") or kind.startswith("text/") else ""
+    return plain_text(text if kind in ("text", "") or kind.startswith("text/") else _decoded(text)).strip()
+
+
+def _decoded(text: str) -> str:
+    """Return the text that base64 stands for, which a content of another type should be; empty if that is no text."""
+    try:
+        data = b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _link_of(links: Iterable[Element]) -> str:
@@ -332,19 +360,6 @@ def load_lxml() -> Any:
     return etree
 
 
-def _parser(*, recover: bool = False) -> Any:
-    return load_lxml().XMLParser(
-        recover=recover,
-        encoding="utf-8",
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-
-
 def root_name(data: bytes) -> str:
     """Return the name of the first element of a file, with its prefix; empty if that is incomplete."""
     found = _ROOT.match(_without_doctype(decode_feed(data)[0])[0])
@@ -360,33 +375,27 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
     entities_replaced = _REFERENCE.sub(lambda match: _html_character(match) or match[0], text) if had_doctype else text
     root, fault = _parse(entities_replaced)
     if root is None:
-        text = _repaired(text)
+        text = _REFERENCE.sub(_repaired_reference, _CONTROL_CHARACTER.sub(" ", text))
         root, _ = _parse(text)
         if root is None:
             yield from _single_items(text, name, fault, data, found)
             return
+    if fault:
         found.notes.append(Note("the file", fault))
     # Items of modules and items inside of items are none, unless there are no others.
-    outermost = [one for one in root.iter(f"{{*}}{name}") if next(one.iterancestors(f"{{*}}{name}"), None) is None]
-    namespaces = ("", _namespace(root.tag))
-    expected = [one for one in outermost if (space := _namespace(one.tag)) in namespaces or space.startswith(_RSS)]
+    outermost = [
+        one
+        for one in root.iter()
+        if _local_name(one) == name and not any(_local_name(above) == name for above in one.iterancestors())
+    ]
+    if not outermost and found.kind == "rss" and _first_element(root, "channel") is None:
+        found.reject("the file", f"XML without an item or a channel (it begins with <{_local_name(root)}>)", data)
+    elif not outermost and found.kind.startswith("newsml"):
+        found.notes.append(Note("the file", "it has no news item, and a package has no text of its own"))
+    namespaces = ("", _namespace(root))
+    expected = [one for one in outermost if (space := _namespace(one)) in namespaces or space.startswith(_RSS)]
+    expected = [one for one in expected if ":" not in one.tag.rpartition("}")[2]]
     yield from ((f"item {number}", element) for number, element in enumerate(expected or outermost, 1))
-
-
-def _repaired(text: str) -> str:
-    """Return a text with references, prefixes and its end as XML demands."""
-    text = _REFERENCE.sub(_repaired_reference, _CONTROL_CHARACTER.sub(" ", text))
-    root = _ROOT.match(text)
-    if root is None:
-        return text
-    # All prefixes, also those that only some element declares: a namespace that is declared twice is no fault.
-    markup = _CDATA.sub("", text)
-    start = text[root.start(1) : text.find(">", root.end())]
-    missing = set(_PREFIX.findall(markup)) - set(_DECLARED_PREFIX.findall(start)) - {"xml", "xmlns"}
-    if missing and len(missing) <= _MAX_PREFIXES:
-        declared = "".join(f' xmlns:{one}="{_NAMESPACES.get(one.lower(), f"urn:{one}")}"' for one in sorted(missing))
-        text = text[: root.end(1)] + declared + text[root.end(1) :]
-    return text[: _last_end(text, root[1], 0, len(text)) or len(text)]
 
 
 def _last_end(text: str, tag: str, begin: int, end: int) -> int:
@@ -402,12 +411,12 @@ def _single_items(text: str, name: str, fault: str, data: bytes, found: Items) -
     root = _ROOT.match(text)
     begins = [] if root is None else _starts_of(text, name, root.end())
     if root is None or not begins or root[1].rpartition(":")[2] == name or _OPEN_DOCTYPE.match(text):
-        is_cut = not _has_end_tag(text)
+        is_cut = not _ends_of(text)
         found.reject("the file", TRUNCATED_FILE if is_cut else fault, data, is_cut)
         return
     found.notes.append(Note("the file", fault))
     opening = text[root.start(1) - 1 : text.find(">", root.end()) + 1]
-    is_cut = not _has_end_tag(text)
+    is_cut = not _ends_of(text)
     for number, (begin, after) in enumerate(zip(begins, [*begins[1:], (len(text), "")], strict=True), 1):
         at, tag = begin
         close = _last_end(text, tag, at, after[0])
@@ -420,7 +429,7 @@ def _single_items(text: str, name: str, fault: str, data: bytes, found: Items) -
         item = f"{opening}{text[at:close]}</{root[1]}>"
         parsed, reason = _parse(item)
         if parsed is None:
-            parsed, _ = _parse(item, recover=True)
+            parsed, _ = _parse(item, repairs_tags=True)
             found.notes.append(Note(where, reason))
         element = None if parsed is None else _first_element(parsed, name)
         if element is None:
@@ -437,22 +446,6 @@ def _starts_of(text: str, name: str, begin: int) -> list[tuple[int, str]]:
     return [(match.start(), match["tag"]) for match in pattern.finditer(text, begin) if match["tag"]]
 
 
-#: Where characters that look like tags are none.
-_CDATA = re.compile(_CDATA_OR_COMMENT, re.DOTALL)
-_PREFIX = re.compile(rf"[</\s]({_NAME_PART}):{_NAME_PART}(?=[\s/>=])")
-_DECLARED_PREFIX = re.compile(rf"\sxmlns:({_NAME_PART})\s*=")
-_MAX_PREFIXES = 100
-#: The namespaces that these prefixes have in feeds.
-_NAMESPACES = {
-    "content": "http://purl.org/rss/1.0/modules/content/",
-    "dc": _DC[1:-1],
-    "dcterms": _TERMS[1:-1],
-    "rdf": _RDF[1:-1],
-    "atom": _ATOM[1:-1],
-    "media": _MEDIA[1:-1],
-}
-
-
 def _without_doctype(text: str) -> tuple[str, bool]:
     """Return a text without XML declaration and document type, and whether it had one; line numbers stay the same."""
     declared = _DECLARATION.match(text)
@@ -464,21 +457,40 @@ def _without_doctype(text: str) -> tuple[str, bool]:
     return found[1] + "\n" * text.count("\n", found.end(1), found.end()) + text[found.end() :], True
 
 
-def _parse(text: str, *, recover: bool = False) -> tuple[Element | None, str]:
-    """Return the root of XML; or None, and the reason why it is not well-formed."""
+def _parse(text: str, *, repairs_tags: bool = False) -> tuple[Element | None, str]:
+    """Return the root of XML, None if its tags are wrong, and its first fault; empty if it is well-formed.
+
+    ``repairs_tags``: whether wrong tags are repaired by a guess, which may nest what follows.
+    """
     if _OPEN_DOCTYPE.match(text):
         return None, "not well-formed XML (a document type that does not end)"
     etree = load_lxml()
-    try:
-        return etree.fromstring(text.encode(errors="replace"), _parser(recover=recover)), ""
-    except etree.XMLSyntaxError as error:
-        reason = next(iter(str(error.msg).splitlines()), "")
-        return None, f"not well-formed XML ({reason[:120]})"
+    parser = etree.XMLParser(
+        recover=True,
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    root = None
+    with suppress(etree.XMLSyntaxError):
+        root = etree.fromstring(text.encode(errors="replace"), parser)
+    faults = [fault for fault in parser.error_log if fault.level > etree.ErrorLevels.WARNING]
+    if not faults and root is not None:
+        return root, ""
+    reason = next((f"{one.message}, line {one.line}, column {one.column}" for one in faults), "no element")
+    harmless = {"ERR_DOCUMENT_END"} if len(_ends_of(text)) <= 1 else set()
+    is_whole = all(one.domain_name == "NAMESPACE" or one.type_name in harmless for one in faults)
+    return root if is_whole or repairs_tags else None, f"not well-formed XML ({reason[:120]})"
 
 
-def _has_end_tag(text: str) -> bool:
+def _ends_of(text: str) -> list[str]:
+    """Return the end tags of the first element; what follows one is harmless, and several are several feeds."""
     root = _ROOT.match(text)
-    return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
+    return [] if root is None else re.findall(rf"</{re.escape(root[1])}\s*>", text)
 
 
 def _text_of(element: Element, excluded: Collection[str] = ()) -> str:

@@ -39,9 +39,10 @@ _HEAD_BYTES = 1 << 16
 #: What may precede the first element, and the name of that element.
 _PROLOG = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
-#: A feed anywhere, with its declaration.
+#: A feed anywhere, with its declaration; the RDF of a picture is not one.
 _LATE_FEED = re.compile(
-    rb"(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--(?s:.*?)-->\s*)?<(?:rss|feed|rdf:RDF)(?:\s[^>]{0,9999})?>"
+    rb"(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--(?s:.*?)-->\s*)?"
+    rb"<(?:(?:rss|feed)(?:\s[^>]{0,9999})?|rdf:RDF\s(?=[^>]{0,9999}(?:/rss/|netscape))[^>]{0,9999})>"
 )
 _PARTIAL_TAG = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
 _HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
@@ -74,7 +75,7 @@ def _feed_start(data: bytes, name: str) -> int:
     if start[:5].lower() == b"<html" or (start[:1] == b"<" and _markup_kind(start, name_kind) in FEEDS):
         return 0
     found = _LATE_FEED.search(data, 0, _HEAD_BYTES)
-    return found.start() if found else 0
+    return found.start() if found and b"\0" not in data[: found.start()] else 0
 
 
 def _is_xml(kind: Kind | None) -> bool:

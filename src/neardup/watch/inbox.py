@@ -1,4 +1,4 @@
-"""The inbox: its files with their stamps, which of them have settled, and the order in which they are taken."""
+"""The inbox: its files with their stamps, which of them have settled, their order, and their unchanged bytes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from neardup.errors import InputError
 SIDECAR = ".neardup.json"
 #: The same for a file of several items, a line for each.
 SIDECAR_LINES = ".neardup.jsonl"
+_READ_BYTES = 1 << 22
 _IGNORED = (".tmp", ".part", ".partial", ".crdownload", "~", SIDECAR, SIDECAR_LINES)
 
 
@@ -72,6 +73,43 @@ def is_ignored(name: str) -> bool:
 def open_file(path: str) -> int:
     """Open a file for reading without following links or waiting for pipes, whatever is at the path by now."""
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+class FileChanged(Exception):
+    """A file has changed since it settled; ``stamp`` is its current stamp, None if it is gone."""
+
+    def __init__(self, stamp: Stamp | None) -> None:
+        super().__init__()
+        self.stamp = stamp
+
+
+def read_unchanged(path: str, stamp: Stamp) -> bytes:
+    """Return the bytes of a file; its stamp is the same before and after reading.
+
+    Raises ``FileChanged`` if the file is not the one of that stamp, ``OSError`` if it cannot be read.
+    """
+    try:
+        handle = open_file(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            raise FileChanged(None) from None
+        raise
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileChanged(None)
+        if file_stamp(status) != stamp:
+            raise FileChanged(file_stamp(status))
+        data = bytearray()
+        while len(data) <= stamp.size and (piece := os.read(handle, _READ_BYTES)):
+            data += piece
+        after = file_stamp(os.fstat(handle))
+    finally:
+        os.close(handle)
+    now = stamp_at(path)
+    if now != stamp or after != stamp or len(data) != stamp.size:
+        raise FileChanged(now)
+    return bytes(data)
 
 
 class SettledFile(NamedTuple):

@@ -9,6 +9,7 @@ from datetime import datetime
 from html import unescape
 from typing import NamedTuple
 
+from neardup.documents.tables import TIME_NAMES
 from neardup.errors import quoted
 from neardup.text.contents import article_of
 from neardup.text.html import strip_tags
@@ -116,27 +117,55 @@ class Items:
 
 #: What notes of a shape are counted under.
 UNREAD_DATES, GUESSED_TEXTS = "unread_dates", "guessed_texts"
-_LETTERS, _DIGIT = re.compile("[^\\W\\d_]+"), re.compile("\\d")
+_LETTERS, _LETTER, _DIGIT = re.compile("[^\\W\\d_]+"), re.compile("[^\\W\\d_]"), re.compile("\\d")
 _MAX_SHAPE, _MAX_NAMES = 100, 4
 #: Fields of several words that are not the text of an item.
 _OTHER_WORDS = (
-    "author authors authorname byline creator contributor contributors editor publisher source sourcename provider "
-    "copyright copyrightnotice copyrightholder rights license credit creditline usageterms permission section category "
-    "categories tag tags keyword keywords subject location place places language lang sitename site feed channel "
+    "author authors authorname by byline creator contributor contributors editor publisher source sourcename provider "
+    "copyright copyrightnotice copyrightholder rights license credit creditline usageterms permission section "
+    "category categories tag tags keyword keywords subject subjects genres people persons person organisations "
+    "organizations events location place places dateline datelinelocation language lang sitename site feed channel "
     "generator comments title headline subtitle kicker name displayname username account user attribution caption alt "
-    "imagealt link url uri id guid date time"
+    "imagealt ednote signoff contactinfo infosources trustindicators renditions associations link url uri id guid "
+    "date time"
 )
-_OTHER_NAMES = frozenset(_OTHER_WORDS.split())
 _ADDRESS = re.compile(r"\S*://\S*")
+#: Text of a script without spaces between words.
+_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{6}")
 
 
 def _may_be_body(name: str, text: str) -> bool:
-    return canonical_name(name) not in _OTHER_NAMES and len(_ADDRESS.sub(" ", text).split()) >= 3
+    """Return whether a field may be the text of an item: it has several words, and is not a time or a list of numbers.
+
+    Its name is not one of metadata.
+    """
+    if canonical_name(name) in _OTHER_NAMES or microseconds_of(text) is not None:
+        return False
+    words = _ADDRESS.sub(" ", text)
+    return has_words(words) and len(_LETTER.findall(words)) > len(_DIGIT.findall(words))
+
+
+def has_words(text: str) -> bool:
+    """Return whether a text has several words."""
+    return len(text.split()) >= 3 or _UNSPACED.search(text) is not None
+
+
+def fullest(texts: Iterable[str]) -> str:
+    """Return the first text that is not empty, or the longest if that is more than twice as long.
+
+    Feeds repeat the title or tease in one field of an item, and have its text in another.
+    """
+    found = [text for text in texts if text.strip()]
+    longest = max(found, key=len, default="")
+    return longest if found and len(longest) > 2 * len(found[0]) else next(iter(found), "")
 
 
 def canonical_name(name: str) -> str:
     """Return the name of a field without what only writes it in another way: ``raw_text`` and ``rawText``."""
     return name.lower().replace("_", "").replace("-", "")
+
+
+_OTHER_NAMES = frozenset((*_OTHER_WORDS.split(), *map(canonical_name, TIME_NAMES)))
 
 
 _MARKUP = re.compile(

@@ -10,7 +10,18 @@ from typing import Any
 
 from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
 from neardup.text.encoding import decode_complete, decode_utf8
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, canonical_name, join_title, plain_text
+from neardup.watch.items import (
+    NO_TEXT,
+    TRUNCATED_FILE,
+    Item,
+    Items,
+    Note,
+    canonical_name,
+    fullest,
+    has_words,
+    join_title,
+    plain_text,
+)
 
 _NOT_JSON = "not valid JSON"
 
@@ -19,12 +30,12 @@ def _canonical(names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(canonical_name, names.split())))
 
 
-_TITLE_NAMES = _canonical("title headline subject")
+_TITLE_NAMES = _canonical("title headline subject headlines")
 _LINK_NAMES = _canonical("link url uri canonical_url permalink canonical alternate")
 #: Descriptions, which a whole feed may have as well as an item.
 _DESCRIPTION_NAMES = _canonical(
     "description abstract summary description_text excerpt snippet teaser lead lead_paragraph standfirst intro "
-    "trail_text"
+    "trail_text descriptions"
 )
 #: Fields of the text itself, in order of preference: names of a corpus, of scrapers and of statuses, of markup in JSON
 #: Feed and ninjs.
@@ -32,7 +43,9 @@ _BODY_NAMES = tuple(
     dict.fromkeys(
         (
             *(name for name in map(canonical_name, TEXT_NAMES) if name not in _DESCRIPTION_NAMES),
-            *_canonical("content_text body_text article_body article_text maintext main_text text_content raw_text"),
+            *_canonical(
+                "content_text body_text bodies article_body article_text maintext main_text text_content raw_text"
+            ),
             *_canonical("plain_text selftext markdown story story_text content:encoded content_encoded full_content"),
             *_canonical("content_html body_html body_xhtml html raw_html selftext_html"),
         )
@@ -69,8 +82,6 @@ _WRAPPER_NAMES = frozenset(_WRAPPER_WORDS.split())
 _INNER_NAMES = ("_source", "attributes", "fields")
 #: The maximum depth of nested lists and wrappers.
 _MAX_DEPTH = 16
-_NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
-_PADDING = re.compile(r"[ \t\r\n\0]*")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
@@ -168,7 +179,8 @@ def _item(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]
         return
     fields = _fields_of(value)
     title = " ".join(plain_text(_first_string(fields, _TITLE_NAMES)).split())
-    body = _body_of(fields) or _unknown_body(fields, where, found)
+    body = _body_of(fields)
+    body = fullest((body, _first_text(fields, _DESCRIPTION_NAMES))) if body else _unknown_body(fields, where, found)
     text = join_title(title, body)
     if not text.strip():
         found.reject(where, NO_TEXT, raw)
@@ -227,13 +239,13 @@ def _string_of(value: object, *names: str) -> str:
 
 
 def _all_strings(value: object, depth: int = 0) -> str:
-    """Return all strings with a space inside a value, each as a line."""
+    """Return all strings of several words inside a value, each as a line."""
     if isinstance(value, str):
         return value
     if depth > _MAX_DEPTH or not isinstance(value, dict | list):
         return ""
     inner = value.values() if isinstance(value, dict) else value
-    return "\n".join(text for one in inner if " " in (text := _all_strings(one, depth + 1)))
+    return "\n".join(text for one in inner if has_words(text := _all_strings(one, depth + 1)))
 
 
 def _plain_time(value: object) -> object:
@@ -314,18 +326,12 @@ def _reject_json(where: str, text: str, error: ValueError | RecursionError, raw:
 
 
 def _is_cut_off(text: str, error: json.JSONDecodeError) -> bool:
-    if error.msg.startswith("Unterminated string"):
-        # An unclosed string runs to the end.
-        return True
-    blank = _PADDING.match(text, error.pos)
-    if blank is not None and blank.end() == len(text):
-        return True
-    return len(text) - error.pos < 16 and _is_token_prefix(text[error.pos :].strip("\0"))
+    """Return whether a fault may be the missing end of a file: it is at the end, or the file does not end in a bracket.
 
-
-def _is_token_prefix(rest: str) -> bool:
-    words = ("true", "false", "null", "NaN", "Infinity", "-Infinity", "-")
-    return any(word.startswith(rest) for word in words) or _NUMBER_OR_ESCAPE.fullmatch(rest) is not None
+    An unclosed string runs to the end.
+    """
+    end = text.rstrip(" \t\r\n\0")
+    return error.msg.startswith("Unterminated string") or error.pos >= len(end) or end[-1] not in "]}"
 
 
 def _to_utf8(text: str) -> bytes:

@@ -1,16 +1,17 @@
-"""Output folders: files are moved without overwriting anything, and a crash leaves none of them incomplete."""
+"""Output folders: the names of files in them, and moves that overwrite nothing and leave no file incomplete."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from hashlib import blake2b
 
 from neardup.files import flush_folder
-from neardup.watch.inbox import SIDECAR, SIDECAR_LINES, Stamp, file_stamp, open_file, stamp_at
+from neardup.times import utc
+from neardup.watch.inbox import SIDECAR, Stamp, file_stamp, open_file, origin_of, stamp_at
 
 #: Errors of systems without hard links, with too many of them, or without links to files of other users.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -113,8 +114,8 @@ def _incomplete_file(temporary_path: str, target: str) -> Iterator[None]:
         raise
 
 
-def write_new(content: bytes, target: str, temporary_path: str) -> None:
-    """Write a file that appears complete, under a free name; its data is on the disk before.
+def write_new(content: bytes, target: str, temporary_path: str, mtime_ns: int | None = None) -> None:
+    """Write a file that appears complete, under a free name, with that time; its data is on the disk before.
 
     Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
@@ -122,20 +123,11 @@ def write_new(content: bytes, target: str, temporary_path: str) -> None:
         with open(temporary_path, "wb") as file:
             file.write(content)
             file.flush()
+            if mtime_ns is not None:
+                with suppress(OSError):
+                    os.utime(temporary_path, ns=(mtime_ns, mtime_ns))
             os.fsync(file.fileno())
         rename_new(temporary_path, target)
-
-
-def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: bool) -> None:
-    """Write a file as ``write_new`` does; accept one that an earlier attempt has written."""
-    try:
-        write_new(content, target, temporary_path)
-    except FileExistsError:
-        if not is_resumed:
-            raise
-        with open(target, "rb") as file:
-            if file.read() != content:
-                raise
 
 
 def remove_file(path: str) -> None:
@@ -148,30 +140,32 @@ def remove_file(path: str) -> None:
 
 #: The most bytes of a name on usual file systems.
 _MAX_NAME_BYTES = 255
+#: The nanoseconds to which some file systems round times.
+_TIME_UNIT_NS = 2_000_000_000
 
 
-class FreeNumbers:
-    """Numbers for repeated names. The last number of each name is stored, so that the next one is found fast."""
+def names_of(path: str, stamp: Stamp) -> tuple[str, str]:
+    """Return the names under which a delivered file may be placed: its path, and one that no other delivery has.
 
-    def __init__(self) -> None:
-        self._next: dict[str, int] = {}
-
-    def next_free(self, name: str, is_taken: Callable[[int], bool]) -> int:
-        """Return the next number from 2 on that is not taken."""
-        number = next(number for number in count(self._next.get(name, 2)) if not is_taken(number))
-        if len(self._next) > 10_000:
-            self._next.clear()
-        self._next[name] = number + 1
-        return number
+    The second ends in the time of its last change (UTC) and in six digits of its stamp: ``a/b~20261128T081500-5f3a9c``.
+    A serial would do as well until its item is released or replaced, which gives that another one.
+    """
+    moment = utc(stamp.mtime_ns // 1000).strftime("%Y%m%dT%H%M%S")
+    digits = blake2b(origin_of(path, stamp).encode(), digest_size=3).hexdigest()
+    return path, marked_path(path, f"{moment}-{digits}")
 
 
-def numbered_path(path: str, number: int) -> str:
-    """Return the path of a second (third, ...) file of a name: ``a/b~2.txt``; 1 changes nothing."""
-    if number < 2:
-        return path
+def marked_path(path: str, mark: str) -> str:
+    """Return a path with a mark before its suffix: ``a/b~mark.txt``."""
     folder, name = os.path.split(path)
     stem, suffix = os.path.splitext(name)
-    return os.path.join(folder, fitted_name(stem, f"~{number}{suffix}"))
+    return os.path.join(folder, fitted_name(stem, f"~{mark}{suffix}"))
+
+
+def has_time(path: str, stamp: Stamp) -> bool:
+    """Return whether the file at a path has the time of a delivered one, as everything that is made of it has."""
+    found = stamp_at(path)
+    return found is not None and abs(found.mtime_ns - stamp.mtime_ns) <= _TIME_UNIT_NS
 
 
 def fitted_name(name: str, ending: str) -> str:
@@ -203,7 +197,6 @@ class OutputFolder:
         self._temporary_folder = os.path.join(root, ".neardup", f"incomplete-{tag}")
         self._temporary_number = 0
         self._unflushed: set[str] = set()
-        self._numbers = FreeNumbers()
 
     def open(self) -> None:
         """Make the folder if it is missing, and remove incomplete files of earlier runs."""
@@ -216,10 +209,6 @@ class OutputFolder:
             with suppress(OSError):
                 os.rmdir(folder)
 
-    def path(self, name: str) -> str:
-        """Return the full path of a name."""
-        return os.path.join(self.root, name)
-
     def temporary_path(self) -> str:
         """Return a path for an incomplete file on the file system of the folder.
 
@@ -231,53 +220,31 @@ class OutputFolder:
         self._temporary_number += 1
         return os.path.join(self._temporary_folder, str(self._temporary_number))
 
-    def prepare_path(self, name: str) -> str:
-        """Make the sub-folders that a name needs, and return its full path."""
-        target = self.path(name)
+    def paths(self, path: str, stamp: Stamp) -> list[str]:
+        """Return the full paths under which a delivered file may be placed, in order of preference.
+
+        A sub-folder whose name is that of a file ends in ``~folder``.
+        """
+        root = self.root
+        for part in path.split(os.sep)[:-1]:
+            root = os.path.join(root, part)
+            while os.path.lexists(root) and not os.path.isdir(root):
+                root = os.path.join(os.path.dirname(root), fitted_name(os.path.basename(root), "~folder"))
+        return [os.path.join(root, os.path.basename(name)) for name in names_of(path, stamp)]
+
+    def prepare(self, target: str) -> None:
+        """Make the sub-folders of a path, and remember what has to be flushed."""
         folder = os.path.dirname(target)
         if not os.path.isdir(self.root):
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
         if not os.path.isdir(folder):
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except NotADirectoryError as error:
-                # A file has the name of a sub-folder, so another name is needed.
-                raise FileExistsError(errno.EEXIST, "the name is taken", target) from error
+            os.makedirs(folder, exist_ok=True)
             # The names of the new folders must reach the disk as well.
             parent = os.path.dirname(folder)
             while len(parent) >= len(self.root):
                 self._unflushed.add(parent)
                 parent = os.path.dirname(parent)
         self._unflushed.add(folder)
-        return target
-
-    def free_name(self, name: str, reserved: Collection[str]) -> str:
-        """Return the name, with a number if a file or a sidecar has it already."""
-        name = self._with_free_folders(name)
-
-        def is_taken(number: int) -> bool:
-            candidate = numbered_path(name, number)
-            if candidate in reserved:
-                return True
-            path = self.path(candidate)
-            return any(os.path.lexists(path) for path in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
-
-        return numbered_path(name, self._numbers.next_free(name, is_taken)) if is_taken(1) else name
-
-    def _with_free_folders(self, name: str) -> str:
-        """Return the name with numbers on those of its sub-folders whose names belong to files."""
-        folder, base = os.path.split(name)
-        if not folder or os.path.isdir(self.path(folder)):
-            return name
-        parent, last = os.path.split(folder)
-        parent = self._with_free_folders(os.path.join(parent, "")).rstrip(os.sep) if parent else ""
-
-        def is_taken(number: int) -> bool:
-            path = self.path(os.path.join(parent, numbered_path(last, number)))
-            return os.path.lexists(path) and not os.path.isdir(path)
-
-        free_name = numbered_path(last, FreeNumbers().next_free(last, is_taken)) if is_taken(1) else last
-        return os.path.join(parent, free_name, base)
 
     def flush(self) -> None:
         """Flush the folders with new names to the disk."""

@@ -22,16 +22,16 @@ from neardup.pages.html import Html, join_html, section, table, text
 from neardup.pages.numbers import format_count
 from neardup.pages.report import Report, ReportLimits, ReportSources, build_report, document_lead
 from neardup.pages.report_page import Section, report_page
-from neardup.pages.verdicts import COPY, ELSEWHERE, NEAR, ORIGINAL, Verdicts, format_time
+from neardup.pages.verdicts import COPY, NEAR, Verdicts, format_time
 from neardup.recipe import Recipe
 from neardup.search.margin import criterion_of, has_threshold
-from neardup.stream.document import Document
+from neardup.stream.document import Arrival, Document
 from neardup.stream.index import matching_pairs, read_stored_recipe
-from neardup.stream.replay_report import evidence_in_words
-from neardup.stream.store import Release, StoredDocument, StoreReader
+from neardup.stream.replay_report import evidence_in_words, flow_verdicts
+from neardup.stream.store import Release, StoreReader
 from neardup.text.contents import content_of
 from neardup.times import utc
-from neardup.watch.placement import PlacedItems
+from neardup.watch.placed import PlacedItems
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
 #: The most characters of a first line that counts as a title, and the characters of a text shown in lists.
@@ -51,9 +51,12 @@ class StoredFlow:
         older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
         self._rows = [*older, *rows]
         #: The items, preceded by the earlier originals that they repeat.
-        self.flow = _flow_of(self._rows, len(older))
+        ids = pa.array([row.id for row in self._rows], pa.large_string())
+        times = np.array([round(row.verdict.time * 1e6) for row in self._rows], np.int64)
+        duplicates = {at: row.verdict for at, row in enumerate(self._rows) if row.verdict.is_duplicate}
+        self.flow = flow_verdicts(ids, times, duplicates, len(older))
 
-    def row(self, place: int) -> StoredDocument:
+    def row(self, place: int) -> Arrival:
         """Return the row of an item, without its text."""
         return self._rows[place]
 
@@ -68,7 +71,7 @@ class StoredFlow:
                 found[place] = ShownDocument(row.id, head.strip() if feed else "", text)
         return found
 
-    def _text(self, row: StoredDocument) -> str | None:
+    def _text(self, row: Arrival) -> str | None:
         stored = self._reader.find(row.id, text=True)
         if stored is not None and stored.text is not None:
             return stored.text
@@ -106,30 +109,6 @@ class StoredFlow:
             if text:
                 found[place] = document_lead(ShownDocument("", "", text))
         return found
-
-
-def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
-    place = {row.id: at for at, row in enumerate(rows)}
-    of = np.full(len(rows), ORIGINAL, np.int64)
-    elsewhere: dict[int, str] = {}
-    for at, row in enumerate(rows):
-        name = row.verdict.of
-        if name is None:
-            continue
-        keeper_row = place.get(name, ELSEWHERE) if at >= before else ELSEWHERE
-        of[at] = keeper_row if keeper_row < at else ELSEWHERE
-        if of[at] == ELSEWHERE:
-            elsewhere[at] = name
-    return Verdicts(
-        ids=pa.array([row.id for row in rows], pa.large_string()),
-        times=np.array([round(row.verdict.time * 1e6) for row in rows], np.int64),
-        keeper_rows=of,
-        similarity=np.array([row.verdict.similarity or 0.0 for row in rows], np.float64),
-        exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
-        equal=np.array([row.verdict.has_equal_features for row in rows], np.bool_),
-        earlier_count=before,
-        elsewhere=elsewhere,
-    )
 
 
 #: The most bytes that are read from the folders of originals and duplicates.

@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
-from neardup.watch.batches import BatchReader, ItemJudge, PendingFile, Task
+from neardup.watch.delivery import Delivery
 from neardup.watch.inbox import Inbox, printable_path
-from neardup.watch.log import Counters, Log, error_reason, event_sentence, format_balance, format_duration
-from neardup.watch.placement import Placer, release
+from neardup.watch.judging import Batch, Judge
+from neardup.watch.log import Counters, Log, error_reason
+from neardup.watch.placed import release
+from neardup.watch.placement import Placer
 from neardup.watch.settings import DUTIES, FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from neardup.stream.index import Index
     from neardup.stream.store import Store
 
 #: Seconds: the longest pause before another attempt, and the interval of progress events.
 _MAX_PAUSE_S, _PROGRESS_INTERVAL_S = 10.0, 10.0
-#: Notes of more forms are only counted.
-_MAX_SHAPES = 1000
+#: Notes of more forms are only counted, and the late items of more sources are logged again.
+_MAX_SHAPES, _MAX_SOURCES = 1000, 10_000
 #: The largest share of the time that scans may take.
 _MAX_SCAN_SHARE = 0.1
 
@@ -46,17 +45,16 @@ class Watcher:
         # A signal handler may call its put at any moment, where the lock of a threading.Event could deadlock.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
-        self._batch_reader = BatchReader(settings, self.inbox, store, self._placer.stored_verdicts, log)
-        self._judge = ItemJudge(index, store, log, self.counters)
-        self._tasks: list[Task] = []
+        self._judge = Judge(settings, self.inbox, index, store, self._placer.unplaced, log, self.counters)
+        self._batch: Batch | None = None  #: items that are not judged yet
+        self._judged: deque[Delivery] = deque()  #: files all of whose items have verdicts, to be placed
         self._next_scan = 0.0
         self._unreadable_folders: set[str] = set()
         self._logged_shapes: set[str] = set()
         self._pause = 0.0
         self._last_progress_time = time.monotonic()
         self._last_progress_items = 0
-        #: Whether a batch is not yet judged, placed and recorded.
-        self._has_batch = False
+        self._late_sources: set[str] = set()
 
     def stop(self) -> None:
         """Stop after the current batch. Safe in a signal handler."""
@@ -72,9 +70,10 @@ class Watcher:
         self._placer.open()
         try:
             self._store_folders()
-            if stored := self._placer.stored_verdicts:
+            if unplaced := self._placer.unplaced:
                 message = "judged by an earlier run, not yet in their places"
-                self._log.write("resumed", files=len(stored), items=sum(map(len, stored.values())), message=message)
+                items = sum(map(len, unplaced.values()))
+                self._log.write("resumed", files=len(unplaced), items=items, message=message)
             while not self._stopping:
                 self._step()
                 if self.settings.once and self._is_finished():
@@ -89,17 +88,19 @@ class Watcher:
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
         self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a batch is not yet judged, placed and recorded."""
+        return self._batch is not None or bool(self._judged) or self._placer.is_busy
+
     def _step(self) -> None:
         self._scan_inbox()
-        if not self._has_batch:
+        if not self._is_busy:
             self._release()
-        if not self._has_batch:
-            self._tasks = self._batch_reader.next_batch(lambda: self._stopping)
-            self._has_batch = bool(self._tasks or self._batch_reader.complete)
-        if not self._has_batch:
+            self._batch = self._judge.next_batch(lambda: self._stopping)
+        if not self._is_busy:
             self._wait()
         elif self._process_batch():
-            self._has_batch = self._placer.is_busy
             self._progress()
 
     def _release(self) -> None:
@@ -119,63 +120,71 @@ class Watcher:
     def _process_batch(self) -> bool:
         """Judge and place the current batch; after a fault, wait. Return whether it succeeded."""
         try:
-            if self._tasks:
-                self._judge.judge(self._tasks)
-                self._tasks = []
-            self._placer.pending_files += self._batch_reader.pop_complete()
-            self._placer.place()
+            if self._batch is not None:
+                self._judge.judge(self._batch)
+                self._judged += self._batch.complete
+                self._batch = None
+            self._placer.place(self._judged)
         except (OSError, StoreError) as error:
             self._report_trouble("placing", _fault_sentence(error), error)
             return False
         finally:
-            self._finish(self._placer.pop_placed())
+            self._finish()
         self._log.report_recovery("placing", "files are judged and placed again")
         self._pause = 0.0
         return True
 
-    def _finish(self, pending_files: list[PendingFile]) -> None:
-        for pending in pending_files:
+    def _finish(self) -> None:
+        """Count and log the files that are in their places now, and those that cannot be moved."""
+        rejected_before = self.counters.quarantined
+        for delivery in self._placer.placed:
             self.counters.files += 1
-            self.counters.count_rejected(fault.reason for fault in pending.read.broken_parts)
-            self._placer.stored_verdicts.pop(pending.origin, None)
+            self.counters.count_rejected(part.reason for part in delivery.read.broken_parts)
+            self._placer.unplaced.pop(delivery.origin, None)
             if self.settings.place == "move":
-                self.inbox.forget_file(pending.path)
-            self._log.report_recovery(f"move {pending.path}", f"{pending.name} can be moved again")
-            if pending.late_count:
-                message = "older than the window: compared by their exact text only"
-                self._log.write("late", file=pending.name, late=pending.late_count, message=message)
-            if pending.known_count:
-                self._log.write("known_items", file=pending.name, known=pending.known_count, items=pending.count)
-            if pending.read.broken_parts:
-                first = pending.read.broken_parts[0]
-                fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken_parts)}
-                self._log.write("quarantined", file=pending.name, **fields)
-            self._log_notes(pending)
-        for pending, error in self._placer.unmovable:
-            message = f"{pending.name} cannot be moved: {error_reason(error)}; it is left in the inbox for now"
-            self._log.report_trouble(f"move {pending.path}", message)
+                self.inbox.forget_file(delivery.path)
+            self._log.report_recovery(f"move {delivery.path}", f"{delivery.name} can be moved again")
+            self._log_delivery(delivery)
+        for delivery, error in self._placer.unmovable:
+            message = f"{delivery.name} cannot be moved: {error_reason(error)}; it is left in the inbox for now"
+            self._log.report_trouble(f"move {delivery.path}", message)
             if not self.settings.once:
-                self.inbox.retry_with_backoff(pending.path, _MAX_PAUSE_S)
-        self._placer.unmovable = []
-        if any(pending.read.broken_parts for pending in pending_files):
+                self.inbox.retry_with_backoff(delivery.path, _MAX_PAUSE_S)
+        self._placer.placed, self._placer.unmovable = [], []
+        if self.counters.quarantined > rejected_before:
             # The files are in their places; a lost count is no reason to stop.
             with suppress(StoreError):
                 self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.sample_rate()
 
-    def _log_notes(self, pending: PendingFile) -> None:
+    def _log_delivery(self, delivery: Delivery) -> None:
+        if delivery.late and delivery.path not in self._late_sources:
+            # Once for each source: a feed of old items is polled for weeks. The counter has them all.
+            if len(self._late_sources) >= _MAX_SOURCES:
+                self._late_sources.clear()
+            self._late_sources.add(delivery.path)
+            message = "older than the window: compared by their exact text only"
+            self._log.write("late", file=delivery.name, late=delivery.late, message=message)
+        if delivery.known:
+            self._log.write("known_items", file=delivery.name, known=delivery.known, items=delivery.count)
+        if broken := delivery.read.broken_parts:
+            fields = {"where": broken[0].where, "reason": broken[0].reason, "broken": len(broken)}
+            self._log.write("quarantined", file=delivery.name, **fields)
+        self._log_notes(delivery)
+
+    def _log_notes(self, delivery: Delivery) -> None:
         """Log the first note of a file, and each note of a form that this run has not logged yet."""
-        notes = [note for note in pending.read.notes if not note.shape]
+        notes = [note for note in delivery.read.notes if not note.shape]
         if notes:
             fields = {"where": notes[0].where, "note": notes[0].text, "notes": len(notes)}
-            self._log.write("noted", file=pending.name, **fields)
-        for note in pending.read.notes:
+            self._log.write("noted", file=delivery.name, **fields)
+        for note in delivery.read.notes:
             if not note.shape:
                 continue
             self.counters.count_note(note.shape.partition(" ")[0])
             if note.shape not in self._logged_shapes and len(self._logged_shapes) < _MAX_SHAPES:
                 self._logged_shapes.add(note.shape)
-                self._log.write("noted", file=pending.name, where=note.where, note=note.text, notes=1)
+                self._log.write("noted", file=delivery.name, where=note.where, note=note.text, notes=1)
 
     def _report_trouble(self, subject: str, message: str, error: Exception) -> None:
         """Log a fault and wait before the next attempt; with ``once``, raise it."""
@@ -228,7 +237,7 @@ class Watcher:
 
     def _is_finished(self) -> bool:
         """Return whether no file is left; a run with ``once`` then ends."""
-        if self._has_batch or self._batch_reader.is_open or self.inbox.waiting_count:
+        if self._is_busy or self._judge.is_open or self.inbox.waiting_count:
             return False
         try:
             # Files that arrived while the last ones were judged are judged as well.
@@ -257,74 +266,3 @@ def _fault_sentence(error: Exception) -> str:
     name = error.filename2 or error.filename
     where = printable_path(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
     return f"{where} cannot be written: {error_reason(error)}"
-
-
-#: Events that the panel shows in its rows.
-_PANEL_EVENTS = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
-
-
-class Panel:
-    """Shows a watcher at work on stderr."""
-
-    def __init__(self, watcher: Watcher, visible: Callable[[str], str], size_text: Callable[[int], str]) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._watcher = watcher
-        self._visible = visible
-        self._size_text = size_text
-        self._start = time.monotonic()
-        self._live = Live(
-            get_renderable=self._render,
-            console=Console(stderr=True),
-            refresh_per_second=4,
-            transient=True,
-            redirect_stdout=False,
-        )
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._live.__exit__(kind, error, at)
-
-    def show_event(self, event: str, fields: dict[str, Any]) -> None:
-        """Show an event above the panel, unless its rows show it."""
-        from rich.text import Text
-
-        if event not in _PANEL_EVENTS:
-            sentence = self._visible(event_sentence(event, fields))
-            self._live.console.print(
-                Text(f"{time.strftime('%H:%M:%S')}  {sentence}", "yellow" if event == "trouble" else "")
-            )
-
-    def _render(self) -> RenderableType:
-        from rich.panel import Panel as Frame
-        from rich.table import Table
-        from rich.text import Text
-
-        counters, statistics = self._watcher.counters, self._watcher.index.statistics
-        rows = Table.grid(padding=(0, 2))
-        rows.add_column(style="dim", no_wrap=True)
-        rows.add_column(overflow="fold")
-        share = counters.duplicates / counters.items if counters.items else 0.0
-        rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting_count:,} files waiting"
-        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
-        rows.add_row("originals", f"{counters.originals:,}")
-        rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
-        if counters.known:
-            rows.add_row("known", f"{counters.known:,} that came before, with the same id and text")
-        if counters.late:
-            rows.add_row("late", f"{counters.late:,} older than the window, compared by their exact text only")
-        if counters.quarantined:
-            rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
-        held = f"{statistics.window_documents:,} documents, {self._size_text(statistics.bytes)}"
-        rows.add_row("window", held)
-        rows.add_row("time", format_balance(counters))
-        for place, verdict in enumerate(reversed(counters.recent_duplicates)):
-            score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
-            line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")
-            line.truncate(200, overflow="ellipsis")
-            rows.add_row("" if place else "matches", line)
-        return Frame(rows, title=Text(f"neardup watch {self._visible(self._watcher.settings.inbox)}"), expand=False)

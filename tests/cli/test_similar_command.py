@@ -1,4 +1,4 @@
-"""``neardup query``, ``neighbors`` and ``compare``: what they print, and what they refuse."""
+"""``neardup similar`` and ``compare``: what they print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def document(tmp_path: Path) -> Path:
 
 
 def test_query_prints_the_most_similar_document_first(corpus: Path, document: Path) -> None:
-    result = neardup("query", corpus, "--document", document, *RULES)
+    result = neardup("similar", corpus, "--document", document, *RULES)
     header, *lines = result.stdout.splitlines()
     assert header == "document\tsimilarity"
     assert [line.split("\t")[0] for line in lines] == ["fox-edited", "fox", "fox-again"]
@@ -30,13 +30,13 @@ def test_query_prints_the_most_similar_document_first(corpus: Path, document: Pa
     assert says(result.stderr.splitlines()[-1], "3 near-duplicates", str(document), "5 documents")
     # A byte order mark is no text.
     document.write_bytes(b"\xef\xbb\xbf" + document.read_bytes())
-    assert neardup("query", corpus, "-d", document, *RULES).stdout == result.stdout
+    assert neardup("similar", corpus, "-d", document, *RULES).stdout == result.stdout
     document.write_text("nothing of the kind was ever written")
-    result = neardup("query", corpus, "-d", document, *RULES)
+    result = neardup("similar", corpus, "-d", document, *RULES)
     assert result.stdout == "document\tsimilarity\n"
     assert says(result.stderr.splitlines()[-1], "no near-duplicate", str(document), "5 documents", "--k 3")
     document.write_text("The quick brown fox eats a rose by any other name")
-    result = neardup("query", corpus, "-d", document, "--k", "2", *RULES)
+    result = neardup("similar", corpus, "-d", document, "--k", "2", *RULES)
     assert [line.split("\t")[0] for line in result.stdout.splitlines()[1:]] == ["rose", "fox"]
     assert says(result.stderr.splitlines()[-1], "2 nearest", str(document), "5 documents")
 
@@ -44,11 +44,11 @@ def test_query_prints_the_most_similar_document_first(corpus: Path, document: Pa
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_an_unreadable_document_is_refused(corpus: Path, document: Path) -> None:
     document.chmod(0)
-    assert says(refused("query", corpus, "-d", document), str(document), "permission denied")
+    assert says(refused("similar", corpus, "-d", document), str(document), "permission denied")
 
 
 def test_neighbors_prints_the_neighbours_of_every_document(corpus: Path) -> None:
-    result = neardup("neighbors", corpus, *RULES)
+    result = neardup("similar", corpus, *RULES)
     rows = [line.split("\t")[:3] for line in result.stdout.splitlines()[1:]]
     foxes = ["fox", "fox-again", "fox-edited"]
     assert rows == [
@@ -62,11 +62,11 @@ def test_neighbors_prints_the_neighbours_of_every_document(corpus: Path) -> None
 def test_repeated_ids_are_refused_unless_ids_name_the_file_or_the_row(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": FOX}, {"id": "b", "text": ROSE}]
     shards = [write_lines(tmp_path / f"{number}.jsonl", rows) for number in (1, 2)]
-    command: list[str | Path] = ["neighbors", *shards, "--print", "--k", "1", *RULES]
+    command: list[str | Path] = ["similar", *shards, "--print", "--k", "1", *RULES]
     assert says(
         refused(*command), "2 documents", "'a'", "1.jsonl, record 1", "2.jsonl, record 1", "--ids rows", "file+id"
     )
-    assert "name each file once" in refused("neighbors", shards[0], shards[0], "--print")
+    assert "name each file once" in refused("similar", shards[0], shards[0], "--print")
     one, two = (f"{shard}:a" for shard in shards)
     assert f"{one}\t1\t{two}\t1.0" in neardup(*command, "--ids", "file+id").stdout.splitlines()
     assert "0\t1\t2\t1.0" in neardup(*command, "--ids", "rows").stdout.splitlines()
@@ -113,4 +113,4 @@ def test_a_document_that_never_begins_or_ends_is_refused_at_once(tmp_path: Path)
     corpus = write_lines(tmp_path / "corpus.jsonl", [{"id": 1, "text": FOX}])
     os.mkfifo(tmp_path / "pipe")
     for name in ("/dev/zero", tmp_path / "pipe"):
-        assert says(refused("query", corpus, "--document", name), str(name), "cannot be read", "give a text file")
+        assert says(refused("similar", corpus, "--document", name), str(name), "cannot be read", "give a text file")
