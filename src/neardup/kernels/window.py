@@ -1,4 +1,4 @@
-"""The index of a window: documents in a fixed order of features, candidates by counted list hits, exact overlaps.
+"""The index of a window: documents in a fixed order of features, candidates by counted keys, exact overlaps.
 
 Features are ordered rare first, by a vocabulary that was frozen some time ago. A feature of the vocabulary has a rank,
 the rarest 0; a feature outside it is unranked and counts as rarer than all ranks, in the order of hashes. Any fixed
@@ -33,14 +33,12 @@ from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, 
 from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, find_slot, home_slot
 
-#: Ranks are below 2**22 and are sorted by two digits of 11 bits.
-DIGIT_BITS = 11
 _PREFETCH_DISTANCE = 12
 
 
 @inner_kernel
-def _sort_ranks(ranks, count, buffer, digits):
-    """Sort ranks[:count] with buffers: buffer (uint64) and digits (int64[2, 2**11])."""
+def _sort_ranks(ranks, count, bits, buffer, digits):
+    """Sort ranks[:count], below 4**bits, with buffers: buffer (uint64) and digits (int64[2, 2**bits])."""
     if count < 48:
         for i in range(1, count):
             value = ranks[i]
@@ -51,13 +49,13 @@ def _sort_ranks(ranks, count, buffer, digits):
             ranks[k] = value
         return
     digits[:] = 0
-    low = uint64((1 << DIGIT_BITS) - 1)
+    low = uint64((1 << bits) - 1)
     for i in range(count):
         digits[0, int64(ranks[i] & low)] += 1
-        digits[1, int64(ranks[i] >> uint64(DIGIT_BITS))] += 1
+        digits[1, int64(ranks[i] >> uint64(bits))] += 1
     first = int64(0)
     second = int64(0)
-    for d in range(1 << DIGIT_BITS):
+    for d in range(1 << bits):
         a, b = digits[0, d], digits[1, d]
         digits[0, d] = first
         digits[1, d] = second
@@ -68,20 +66,24 @@ def _sort_ranks(ranks, count, buffer, digits):
         buffer[digits[0, d]] = ranks[i]
         digits[0, d] += 1
     for i in range(count):
-        d = int64(buffer[i] >> uint64(DIGIT_BITS))
+        d = int64(buffer[i] >> uint64(bits))
         ranks[digits[1, d]] = buffer[i]
         digits[1, d] += 1
 
 
 @kernel
-def order_features(features, heads, keys, ranks, order, unranked, buffer, digits):
+def order_features(features, heads, keys, ranks, order, unranked, buffer):
     """Write each document's features in the window's order.
 
     features: uint64[m], distinct within a document; keys, ranks: uint64[t], uint32[t], the vocabulary, a hash table;
     order: uint64[m], gets for each document the unranked features, ascending, then the ranks of the others, ascending;
-    unranked: int64[n], gets how many are unranked; buffer: uint64, as long as the longest document; digits: int64[2,
-    2**11].
+    unranked: int64[n], gets how many are unranked; buffer: uint64, as long as the longest document.
     """
+    # Ranks are below half the slots, and are sorted by two digits: few values of a digit are faster for small sets.
+    bits = 1
+    while keys.shape[0] >> (2 * bits + 1):
+        bits += 1
+    digits = np.empty((2, 1 << bits), np.int64)
     has_vocabulary = keys.shape[0] > EMPTY_TABLE_SIZE
     at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
     for d in range(heads.shape[0] - 1):
@@ -108,7 +110,7 @@ def order_features(features, heads, keys, ranks, order, unranked, buffer, digits
             order[begin : begin + n_unranked] = np.sort(order[begin : begin + n_unranked])
         ranked = order[begin + n_unranked : end]
         ranked[:] = buffer[:count]
-        _sort_ranks(ranked, count, buffer, digits)
+        _sort_ranks(ranked, count, bits, buffer, digits)
 
 
 @kernel

@@ -113,8 +113,7 @@ class Vocabulary(NamedTuple):
         """Return the features of documents in this order, and the number of unknown ones of each document."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        digits = np.empty((2, 1 << kw.DIGIT_BITS), np.int64)
-        kw.order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
+        kw.order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order))
         return order, raws
 
 
