@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import subprocess
 import sys
@@ -100,6 +101,22 @@ def test_no_call_is_running_once_the_results_are_closed() -> None:
     results.close()
     assert len(read) <= 4
     assert sorted(started) == sorted(ended)
+
+
+def test_no_call_is_running_once_a_signal_has_ended_the_results() -> None:
+    started, ended = list[int](), list[int]()
+
+    def slow(number: int) -> None:
+        started.append(number)
+        _thread.interrupt_main()
+        time.sleep(0.2)
+        ended.append(number)
+
+    # The signal comes while the result is waited for, or while the item is submitted.
+    with pytest.raises(KeyboardInterrupt):
+        list(map_in_order(slow, range(1), 2))
+    # What the items read may be freed now.
+    assert started == ended == [0]
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:

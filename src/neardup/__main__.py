@@ -10,6 +10,7 @@ import sys
 from types import FrameType
 
 from neardup import leave_at_once
+from neardup.errors import Interrupted
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A process that was started with nohup ignores SIGHUP.
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _exit_on_signal)
+            signal.signal(number, _interrupt)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may have characters that the encoding of the terminal lacks.
@@ -31,9 +32,14 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) == leave_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         app(prog_name="neardup")
-    except KeyboardInterrupt:
-        sys.stderr.write("neardup: interrupted; nothing was written\n")
-        sys.exit(130)
+    except KeyboardInterrupt as interrupt:
+        from neardup.cli.screen import print_interrupt
+
+        sys.exit(print_interrupt(interrupt))
+    finally:
+        # What was written is decided: a signal would only spoil the exit code.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _replace_closed_streams() -> None:
@@ -47,8 +53,8 @@ def _replace_closed_streams() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
-def _exit_on_signal(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(number)
 
 
 if __name__ == "__main__":

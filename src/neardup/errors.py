@@ -71,6 +71,14 @@ class BrokenRecord(InputError):
     """One broken document; raised only under ``strict``, otherwise it is rejected and counted."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal other than Ctrl-C that ends the command, in the same way; the arguments say what was written."""
+
+    def __init__(self, number: int, *outcome: str) -> None:
+        super().__init__(*outcome)
+        self.number = number
+
+
 class TornInput(UserWarning):
     """A file that could be read only in part; a warning without ``allow_torn``."""
 

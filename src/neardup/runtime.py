@@ -7,24 +7,26 @@ import math
 import mmap
 import os
 import resource
+import signal
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.errors import OutputError, RecipeError, option
+from neardup.errors import Interrupted, OutputError, RecipeError, option
 
 Work = TypeVar("Work")
 Output = TypeVar("Output")
@@ -48,10 +50,11 @@ def map_in_order(
     if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
         return
-    pool, pending, interrupted = _pool(threads), deque[Future[Output]](), False
+    pool, pending, running = _pool(threads), deque[Future[Output]](), _RunningItems()
+    interrupted = False
     try:
         for item in work:
-            pending.append(pool.submit(function, item))
+            pending.append(pool.submit(running.run, function, item))
             if len(pending) > threads:
                 yield pending.popleft().result()
         while pending:
@@ -60,14 +63,71 @@ def map_in_order(
         interrupted = True
         raise
     finally:
-        running = {future for future in pending if not future.cancel()}
-        while interrupted and running:
+        while interrupted and not running.have_ended(0.1):
             for end in ON_INTERRUPT:
                 end()
-            running = wait(running, 0.1).not_done
         # A worker that collects garbage may close it: it must not wait for itself.
         if not _IS_WORKER.get():
-            wait(running)
+            running.have_ended(None)
+
+
+class _RunningItems:
+    """The items that threads work on.
+
+    They are counted where they run: a signal may come while the first of the futures is waited for, or just after one
+    was submitted, and what a thread reads must not be freed before it has ended.
+    """
+
+    def __init__(self) -> None:
+        self._changed, self._count, self._closed = threading.Condition(), 0, False
+
+    def run(self, function: Callable[[Work], Output], item: Work) -> Output:
+        """Return function(item); raise ``CancelledError`` if the call has ended."""
+        with self._changed:
+            if self._closed:
+                raise CancelledError
+            self._count += 1
+        try:
+            return function(item)
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def have_ended(self, seconds: float | None) -> bool:
+        """Let no more items begin; wait for so long, and return whether none is running."""
+        with self._changed:
+            self._closed = True
+            return self._changed.wait_for(lambda: not self._count, seconds)
+
+
+@contextmanager
+def stop_signals(message: str, stop: Callable[[], object] = lambda: None) -> Iterator[list[int]]:
+    """Give a list to which the first signal that ends the block adds itself; it also calls ``stop``.
+
+    A second signal ends the program with the message. Signals are Ctrl-C, SIGTERM and, unless it is ignored, SIGHUP.
+    """
+    received: list[int] = []
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        # Takes no lock: the interrupted code may hold it.
+        if received:
+            raise Interrupted(number, message)
+        received.append(number)
+        stop()
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.signal(number, receive) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 #: Called when a run is interrupted: what threads wait for ends, so that nobody has to wait for them.
@@ -79,7 +139,16 @@ _IS_WORKER = ContextVar("is_worker", default=False)
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return the pool of this many threads, one per process, as runs submit tens of thousands of items."""
-    return ThreadPoolExecutor(threads, "neardup", partial(_IS_WORKER.set, True))
+    pool, all_started = (
+        ThreadPoolExecutor(threads, "neardup", partial(_IS_WORKER.set, True)),
+        threading.Barrier(threads),
+    )
+    # Signals arrive in the main thread. One that came while that started a thread of the pool would leave a thread that
+    # the pool does not know, and that the program would wait for when it ends.
+    starter = threading.Thread(target=lambda: list(pool.map(lambda _: all_started.wait(), range(threads))))
+    starter.start()
+    starter.join()
+    return pool
 
 
 if hasattr(os, "register_at_fork"):

@@ -122,16 +122,22 @@ def test_an_interruption_while_reading_leaves_nothing(out: Path) -> None:
     assert names_in(out) == temporary_files(out) == set()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [
+        (signal.SIGINT, "interrupted"),
+        (signal.SIGTERM, "ended by SIGTERM"),
+        (signal.SIGHUP, "ended by SIGHUP"),
+    ],
+)
 def test_an_interruption_while_writing_leaves_nothing(
-    number: int, code: int, corpus: Path, out: Path, warm: None
+    number: int, cause: str, corpus: Path, out: Path, warm: None
 ) -> None:
     outputs = "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
     started = start_process("dedup", corpus, *outputs, pausing=True)
     wait_until(lambda: unfinished_files(out), started)
     started.send_signal(number)
-    message = "neardup: interrupted; nothing was written\n" if code == 130 else ""
-    assert wait_for_end(started) == (code, "", message)
+    assert wait_for_end(started) == (128 + number, "", f"neardup: {cause}; nothing was written\n")
     assert names_in(out) == temporary_files(out) == set()
 
 

@@ -113,7 +113,7 @@ def test_a_replay_continues_in_its_store(flow: Path, tmp_path: Path) -> None:
     held = [{**row, "text": "other"} for row in read_lines(flow) if row["id"] == "fox-weekend-over"]
     other = write_lines(tmp_path / "other.jsonl", held)
     message = refused("replay", other, *RULES, "--store", store)
-    assert says(message, "already has a verdict on another text under the id", "name another store")
+    assert says(message, "already has a verdict on another text", "name another store")
 
 
 def test_repeated_ids_are_refused_without_row_numbers(tmp_path: Path) -> None:

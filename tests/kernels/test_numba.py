@@ -81,3 +81,22 @@ def test_kernels_run_even_if_numba_is_told_not_to_compile() -> None:
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(Path(neardup.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "[0, 2]\n"), done.stderr
+
+
+def test_a_notice_is_given_once_and_only_when_a_kernel_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add_one(value: int) -> int:
+        return value + 1
+
+    for folder in (tmp_path, None):
+        monkeypatch.setattr(compilation, "cache_folder", lambda folder=folder: folder)
+        counts = []
+        for _ in range(2):
+            notices: list[str] = []
+            compilation.announce_compilation(notices.append)
+            assert notices == []
+            one, other = compilation.kernel(add_one), compilation.kernel(add_one)
+            assert [one(1), one(1.5), other(1)] == [2, 2.5, 2]
+            counts.append(len(notices))
+        assert counts == ([1, 0] if folder else [1, 1])

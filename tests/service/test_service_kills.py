@@ -17,14 +17,15 @@ from typing import Any
 import httpx
 import pytest
 from commands import refused
+from kills import kill_count
 from sentences import says
 from serving import DOCUMENTS, MAIN, Process, document, enter, problem, served, texts, until
 
 import neardup as nd
 from neardup.stream.store import StoreReader
 
-#: Kills under load; 500 in long runs: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
-KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
+#: Kills under load; a hundred in long runs: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
+KILLS = kill_count(2)
 #: Callers, and documents of each between two kills: few, because each start restores all earlier ones.
 CALLERS, EACH = 8, 3
 

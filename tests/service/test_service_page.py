@@ -80,6 +80,8 @@ def test_stopped_documents_are_listed_and_released_on_a_phone(client: httpx.Clie
         page.fill("#by", "")
         page.locator('#stops [data-release="b"]').click()
         page.locator("#trouble", has_text="Give your name").wait_for()
+        # It is seen where one is, however far down.
+        assert page.evaluate("document.querySelector('#trouble').getBoundingClientRect().top >= 0")
         assert page.evaluate("document.activeElement.id") == "by"
         page.fill("#by", "Ann")
         page.once("dialog", dismiss)
@@ -131,7 +133,7 @@ def test_a_token_opens_the_page(tmp_path: Path) -> None:
             assert not page.locator("#open").is_visible()
             page.fill("#token", "wrong")
             page.keyboard.press("Enter")
-            page.locator("#trouble", has_text="token").wait_for()
+            page.locator("#trouble", has_text="This token is not known here").wait_for()
             assert not page.locator("#open").is_visible()
             page.fill("#token", WRITE)
             page.keyboard.press("Enter")

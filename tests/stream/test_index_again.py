@@ -29,6 +29,7 @@ def test_an_id_with_its_text_is_known(options: dict[str, Any]) -> None:
         again, other = index.add_many([nd.Document("a", FOX, NOON + 60), nd.Document("b", FOX, NOON + 61)])
         assert again == first._replace(known=True)
         assert (other.kind, other.of, other.known) == ("exact", "a", False)
+        assert index.add_many(2 * [nd.Document("a", FOX, NOON)]) == [again, again]
         # In one batch as well.
         verdicts = index.add_many([nd.Document("c", ROSE, NOON + 62), nd.Document("c", ROSE)])
         assert verdicts == [verdicts[0], verdicts[0]._replace(known=True)]
@@ -164,3 +165,30 @@ def test_a_store_of_the_format_before_is_continued(tmp_path: Path) -> None:
         assert index.verdict_of("b") is not None
         assert index.add(nd.Document("a", FOX, NOON)).known
         assert index.add(nd.Document("a", ROSE, NOON)).version_of == "a"
+
+
+def test_memory_is_flat_over_ten_windows_of_polls(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """New, known, late and changed items of ever new sources."""
+    monkeypatch.setattr("neardup.stream.index._MAX_NUMBERED", 20)
+    caplog.set_level(logging.CRITICAL, "neardup.stream")
+    clock, days, sizes, names = SetClock(NOON), 6, list[tuple[int, int, int]](), set[str]()
+    with nd.Index("ddd", now=clock) as index:
+        for hour in range(0, 24 * days, 2):
+            clock.time = now = NOON + HOUR * hour
+            texts = {n: " ".join(f"w{n * 31 + k}" for k in range(12)) for n in range(max(hour - 9, 0), hour + 1)}
+            feed = [nd.Document(f"g{n}", text, NOON + HOUR * n, origin="feed") for n, text in texts.items()]
+            changing = nd.Document(f"page-{hour // 4}", f"{SHIP} {hour} {hour * 7}", now)
+            late = nd.Document(f"late-{hour}", FOX if hour % 4 else ROSE, now - 9 * DAY, origin=f"source {hour}")
+            verdicts = index.add_many([*feed, changing, late, *feed[:3]])
+            assert [verdict.known for verdict in verdicts[len(feed) + 2 :]] == [True] * len(feed[:3])
+            names |= {verdict.id for verdict in verdicts}
+            if hour % 24 == 22:
+                kept = sum(index.verdict_of(name) is not None for name in names)
+                sizes.append((kept, index.statistics.window_documents, index.statistics.bytes))
+        assert (index.statistics.late, index.statistics.documents, len(names)) == (12 * days, 48 * days - 1, 287)
+        assert max(map(len, (index._late_origins, index._last_version))) <= 21
+    # From the third day on, nothing grows.
+    assert sizes[2][:2] == sizes[-1][:2]
+    assert sizes[-1][2] <= 1.05 * sizes[2][2]

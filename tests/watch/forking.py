@@ -16,7 +16,7 @@ from neardup.watch.placement import Placer
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
-    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_place_file")),
+    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
     *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 steps = 0

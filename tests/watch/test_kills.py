@@ -1,7 +1,7 @@
 """kill -9 at random moments: afterwards every item has one verdict and one place, as without kills.
 
 Kills come after so many steps of a watcher, not after seconds, so a slow machine and a fast one kill alike. The suite
-kills a few times, more with NEARDUP_LONG=1, and ``NEARDUP_KILLS=200`` times if one likes.
+kills a few times, a hundred with NEARDUP_LONG=1, and ``NEARDUP_KILLS=200`` times if one likes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 import forking
 import pytest
 from commands import forked
+from kills import kill_count
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, text_of
 
 LONG = os.environ.get("NEARDUP_LONG") == "1"
-KILLS = int(os.environ.get("NEARDUP_KILLS", "12" if LONG else "4"))
+KILLS = kill_count(4)
 #: Files for each kill, so that there is always something left to do.
 FILES = 16
 FOLDERS = ("out", "duplicates", "quarantine", "done")

@@ -247,6 +247,33 @@ def test_every_delivery_of_a_path_gets_a_place_of_its_own(room: Newsroom) -> Non
     }
 
 
+def test_the_same_bytes_delivered_within_a_second_are_placed_each_time(room: Newsroom) -> None:
+    for milliseconds in (100, 400, 900):
+        for name, content in {"again.txt": text_of(1), "lines.jsonl": "{broken\n"}.items():
+            path = room.deliver(name, content)
+            os.utime(path, ns=(0, 1_700_000_000_000_000_000 + milliseconds * 1_000_000))
+        room.run_once()
+    assert (len(names_in(room.out)), len(names_in(room.duplicates)), len(names_in(room.quarantine))) == (1, 2, 3)
+
+
+@pytest.mark.parametrize("unit", [100, 10_000_000, 1_000_000_000])
+def test_a_copy_on_a_disk_with_coarse_times_is_known_again(
+    unit: int, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = room.deliver("one.txt", text_of(1))
+    time_ns = 1_700_000_000_123_456_789
+    os.utime(path, ns=(time_ns, time_ns))
+    with monkeypatch.context() as killed:
+        killed.setattr(Placer, "place", lambda *_: sys.exit("killed"))
+        with pytest.raises(SystemExit):
+            room.run_once()
+    copy = room.out / "one.txt"
+    copy.write_text(text_of(1))
+    os.utime(copy, ns=(0, time_ns - time_ns % unit))
+    room.run_once()
+    assert (names_in(room.out), names_in(room.inbox)) == (["one.txt"], [])
+
+
 def test_a_file_whose_names_others_have_is_left_and_stops_no_other(room: Newsroom) -> None:
     room.deliver("one.txt", text_of(1))
     room.run_once()

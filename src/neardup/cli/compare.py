@@ -36,13 +36,6 @@ if TYPE_CHECKING:
 
 #: On narrower terminals intervals are below their figures; the larger width is for tables with accuracy.
 _WIDTH, _WIDTH_WITH_ACCURACY = 120, 140
-#: The kernels that recipes of all kinds use.
-_KERNELS = (
-    "prefixes.match_ranks",
-    "prefixes.pairs_by_band",
-    "hamming.pairs_within_distance",
-    "weighted.weighted_lists",
-)
 
 
 def compare(
@@ -130,7 +123,7 @@ def compare(
     column = None if clusters is None else OrderColumn(clusters, "--clusters")
     with (
         read_options.open(inputs, order_column=column) as corpus,
-        screen.reading_progress(corpus, *loaded_recipes, kernels=_KERNELS) as progress,
+        screen.reading_progress(corpus, *loaded_recipes) as progress,
     ):
         comparison = compare_recipes(
             corpus,
@@ -146,7 +139,7 @@ def compare(
             **run_options.limits,
         )
     for warning in comparison.warnings:
-        screen.print_message(warning)
+        screen.print_warning(warning)
     with screen.written_files() as written:
         for name in [*(output or ()), *([report] if report is not None else ())]:
             comparison.write(name, force=force, command=screen.typed_command())

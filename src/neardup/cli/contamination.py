@@ -96,7 +96,7 @@ def contamination(
         with (
             screen.written_files() as written,
             placed_together(written),
-            screen.reading_progress(train, kernels=["contamination.find_grams"], columns=False) as progress,
+            screen.reading_progress(train, columns=False) as progress,
         ):
             files = stack.enter_context(ExitStack())
             writer = None if output is None else files.enter_context(open_writer(output, SPANS, force))
@@ -134,7 +134,7 @@ def contamination(
     _print_contamination(result, used | {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
         limit = f"{100 * (fail_over or 0):g}%"
-        screen.print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
+        screen.print_warning(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
 
 
 def _print_contamination(result: Contamination, places: dict[str, str | None]) -> None:

@@ -74,7 +74,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
             if without_known and index is not None:
                 index.check_none_known(corpus)
             with (
-                screen.reading_progress(corpus, recipe, kernels=None, columns=columns) as progress,
+                screen.reading_progress(corpus, recipe, columns=columns) as progress,
                 run_on_spark(
                     corpus,
                     recipe,
@@ -90,8 +90,7 @@ class SearchOptions(EngineOptions, RunOptions, ReadOptions, CorpusClassifierOpti
         from neardup.pipeline.pipeline import run
 
         stages = screen.stage_names(recipe, margin=margin is not None, write=write)
-        kernels = () if index is None else ("prefixes.match_ranks", "prefixes.find_partners")
-        with screen.reading_progress(corpus, recipe, kernels=kernels, stages=stages, columns=columns) as progress:
+        with screen.reading_progress(corpus, recipe, stages=stages, columns=columns) as progress:
             if index is not None:
                 # Pairs beyond the threshold may be of any document.
                 everything = margin is not None
@@ -450,7 +449,7 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
     from neardup.classifier.domain import DomainCounts
 
     if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
-        screen.print_message(f"{complaint}; its training figures do not hold here")
+        screen.print_warning(f"{complaint}; its training figures do not hold here")
 
 
 def pairs(

@@ -61,8 +61,8 @@ def explain(
         needs_columns = classifier is not None and classifier.needs_columns
         found = _find_documents(corpus, (left, right), read_all=needs_columns)
         texts, rows = [found[left].text, found[right].text], [found[left].row, found[right].row]
-        if needs_kernels(recipe) or classifier is not None:
-            screen.announce_compilation(None)
+        if needs_kernels(recipe) or classifier is not None or drop_by is not None:
+            screen.announce_compilation()
         statistics = _gather_statistics(corpus, recipe)
         records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
 

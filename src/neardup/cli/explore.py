@@ -122,17 +122,15 @@ def explore(
 
     if output is not None and output.endswith(".html"):
         preload_charts()
-    with read_options.open(inputs) as corpus:
-        kernels = ["prefixes.match_ranks", "postings.count_pairs"]
-        with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:
-            exploration = explore_corpus(
-                corpus,
-                options,
-                progress=progress,
-                inputs=inputs,
-                reading=_typed_options(read_options),
-                **run_options.limits,
-            )
+    with read_options.open(inputs) as corpus, reading_progress(corpus, *loaded_recipes) as progress:
+        exploration = explore_corpus(
+            corpus,
+            options,
+            progress=progress,
+            inputs=inputs,
+            reading=_typed_options(read_options),
+            **run_options.limits,
+        )
     for note in exploration.notes:
         print_message(note)
     with written_files() as written:

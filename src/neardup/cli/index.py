@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.index.index import DiskIndex
 
-#: The kernels of a writer.
-_WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
-
 index_group = Group("index", "Keep an index on disk to compare new documents with.")
 StrictIds = Annotated[
     bool,
@@ -49,7 +46,7 @@ def build(
     check_new_path(output)
     with (
         read_options.open(inputs) as corpus,
-        screen.reading_progress(corpus, recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
+        screen.reading_progress(corpus, recipe, columns=False) as progress,
     ):
         built_index = build_index(corpus, output, recipe, strict_ids=strict_ids, threads=threads, progress=progress)
     _print_index(built_index, as_json=as_json, corpus=corpus, known=built_index.known_count)
@@ -76,7 +73,7 @@ def add(
     with (
         open_writer(index) as writer,
         read_options.open(inputs) as corpus,
-        screen.reading_progress(corpus, writer.recipe, kernels=_WRITER_KERNELS, columns=False) as progress,
+        screen.reading_progress(corpus, writer.recipe, columns=False) as progress,
     ):
         known = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
         writer.commit()

@@ -240,12 +240,7 @@ def replay(
         column = OrderColumn(time_column, "--time-column") if time_column else DETECTED_TIME_COLUMN
         corpus = stack.enter_context(read_options.open(inputs, order_column=column))
         screen.print_corpus_notes(corpus, recipe)
-        screen.announce_compilation(
-            None,
-            "window.match_and_insert",
-            "window.overlaps_with_records",
-            *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
-        )
+        screen.announce_compilation()
         printer = HourPrinter(sys.stdout, as_json=as_json)
         progress = stack.enter_context(screen.progress_bar()) or ignore_progress
         statistics = settings.statistics(corpus, progress)

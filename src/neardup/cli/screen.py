@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ EXIT_CODES = {
     1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
     EXIT_TORN: "done, but a file is torn or has no usable record, or watch --once left one unread",
-    130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
+    130: "interrupted (by SIGHUP 129, by SIGTERM 143); label, serve and watch end with 0 at the first signal",
 }
 
 
@@ -89,9 +90,29 @@ def _escape_control(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
+#: Whether this call prints only warnings and errors to stderr.
+QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
+
+
 def print_message(message: str) -> None:
-    """Print one line to stderr."""
+    """Print one line to stderr, unless the call is quiet."""
+    if not QUIET.get():
+        print_warning(message)
+
+
+def print_warning(message: str) -> None:
+    """Print one line to stderr: a warning, an error, or what an interactive command cannot do without."""
     click.echo(f"neardup: {printable_line(message)}", err=True)
+
+
+def print_interrupt(interrupt: KeyboardInterrupt) -> int:
+    """Print what was written before an interrupt; return the exit code."""
+    number = signal.Signals(getattr(interrupt, "number", signal.SIGINT))
+    cause = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    # After a hangup there may be no terminal.
+    with suppress(OSError):
+        print_warning(f"{cause}; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+    return 128 + number
 
 
 def print_json(content: Any) -> None:
@@ -113,6 +134,8 @@ def stdout_is_unicode() -> bool:
 
 def print_summary(heading: str, rows: Mapping[str, str | None]) -> None:
     """Print a heading to stderr and the rows below it; rows without a value are left out."""
+    if QUIET.get():
+        return
     click.echo(click.style(heading, bold=True), err=True)
     for name, value in rows.items():
         if value:
@@ -220,29 +243,29 @@ _NAMED = 5
 def print_rejected_records(corpus: Corpus) -> None:
     """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
     if corpus.skipped:
-        print_message(f"skipped: {corpus.skipped}")
+        print_warning(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
-        print_message(f"rejected: {example}")
+        print_warning(f"rejected: {example}")
     if rejected.total > len(rejected.examples):
-        print_message(f"rejected: {rejected.total - len(rejected.examples):,} more; --quarantine FILE saves them all")
+        print_warning(f"rejected: {rejected.total - len(rejected.examples):,} more; --quarantine FILE saves them all")
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
-            print_message(f"rejected from the reference: {example}")
+            print_warning(f"rejected from the reference: {example}")
     encodings = corpus.encodings
     for name in list(encodings)[:_NAMED]:
-        print_message(f"{name} is not in UTF-8; it was read as {encodings[name]}")
+        print_warning(f"{name} is not in UTF-8; it was read as {encodings[name]}")
     if len(encodings) > _NAMED:
-        print_message(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
+        print_warning(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
     corpus.name_failed_pages()
     FAILED_PAGES.update(corpus.failed_pages.counts)
     for example in corpus.failed_pages.examples:
-        print_message(f"page without its main content: {example}; all of its text is compared")
+        print_warning(f"page without its main content: {example}; all of its text is compared")
     if corpus.failed_pages.total > len(corpus.failed_pages.examples):
         more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
-        print_message(f"pages without their main content: {more:,} more")
+        print_warning(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
-        print_message(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
+        print_warning(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
     if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)
 
@@ -251,7 +274,6 @@ def print_rejected_records(corpus: Corpus) -> None:
 def reading_progress(
     corpus: Corpus,
     *recipes: Recipe,
-    kernels: Sequence[str] | None = (),
     stages: Sequence[str] = (),
     columns: bool = True,
 ) -> Iterator[Progress | None]:
@@ -259,12 +281,10 @@ def reading_progress(
 
     Give a progress callback.
 
-    ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     ``columns`` is False for a command with a summary that names them.
     """
     print_corpus_notes(corpus, *recipes)
-    if kernels is not None:
-        announce_compilation(recipes[0] if recipes else None, *kernels)
+    announce_compilation()
     with progress_bar(stages) as progress:
         yield progress
     if columns:
@@ -272,24 +292,11 @@ def reading_progress(
     print_rejected_records(corpus)
 
 
-def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
-    """Print that kernels will be compiled, if this machine has not done so before.
+def announce_compilation() -> None:
+    """Print that kernels are compiled, as soon as one is."""
+    from neardup.kernels import compilation
 
-    ``kernels`` are used in place of those of the recipe's search.
-    """
-    from neardup.kernels.compilation import compilation_notice
-
-    if recipe is not None and not kernels:
-        search = (
-            "hamming.pairs_within_distance"
-            if recipe.measure == "hamming"
-            else "weighted.weighted_lists"
-            if recipe.is_weighted
-            else "prefixes.match_ranks"
-        )
-        kernels = (search, "prefixes.pairs_by_band") if recipe.search == "lsh" else (search,)
-    if sentence := compilation_notice("grams.feature_sets", *kernels):
-        print_message(sentence)
+    compilation.announce_compilation(print_message)
 
 
 #: Stages that count bytes of the input; the others count documents or pairs.
@@ -302,7 +309,7 @@ def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
 
     Each of the ``stages`` is numbered, as ``1/3 read``.
     """
-    if not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -457,8 +464,10 @@ def written_files(*names: str | None) -> Iterator[list[str]]:
     written = [name for name in names if name is not None]
     try:
         yield written
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
+    except KeyboardInterrupt as interrupt:
+        if written:
+            interrupt.args = (f"written: {', '.join(written)}",)
+        raise
 
 
 def write_json(content: Any, name: str) -> None:

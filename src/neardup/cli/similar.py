@@ -120,7 +120,7 @@ def similar(
     if classifier is None:
         check_query_options(recipe_options.settings, nearest=k is not None)
     with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.inverted_lists"]) as progress:
+        with reading_progress(corpus, recipe) as progress:
             answer = query_corpus(
                 corpus,
                 recipe,
@@ -190,7 +190,7 @@ def _print_neighbors(
 
     check_query_options(recipe_options.settings, nearest=True)
     with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
+        with reading_progress(corpus, recipe) as progress:
             result = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
             table = result.to_arrow()
             table_output.write(table)

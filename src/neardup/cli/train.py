@@ -240,26 +240,24 @@ def train(
     load_sklearn()
     main_content = resolve_content(html, content) or ""
     rule = parse_candidate_rule(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
-    with read_options.open(inputs) as corpus:
-        kernels = ["pairs.count_overlaps", "pairs.discriminant"]
-        with screen.reading_progress(corpus, rule, kernels=kernels) as progress:
-            training = train_corpus(
-                corpus,
-                labels,
-                vector=vector,
-                candidate_rule=candidate_rule,
-                content=main_content,
-                **asdict(label_options),
-                kernels=KERNELS if kernel == "both" else (kernel,),
-                folds=folds,
-                seed=seed,
-                threads=threads,
-                title_column=title_column,
-                time_column=time_column,
-                progress=progress,
-            )
+    with read_options.open(inputs) as corpus, screen.reading_progress(corpus, rule) as progress:
+        training = train_corpus(
+            corpus,
+            labels,
+            vector=vector,
+            candidate_rule=candidate_rule,
+            content=main_content,
+            **asdict(label_options),
+            kernels=KERNELS if kernel == "both" else (kernel,),
+            folds=folds,
+            seed=seed,
+            threads=threads,
+            title_column=title_column,
+            time_column=time_column,
+            progress=progress,
+        )
     for warning in training.warnings:
-        screen.print_message(warning)
+        screen.print_warning(warning)
     with screen.written_files() as written:
         if output is not None:
             training.classifier.save(output, force=force)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 import warnings
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from operator import getitem
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_type_hints
 
 from neardup.cli.command import MATCHING, argument, option, switch
@@ -185,20 +184,22 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def warm_up(index: Index) -> None:
     """Load or compile the kernels, so that the time of no item includes it."""
-    from neardup.kernels.compilation import compilation_notice
+    from neardup.kernels.compilation import announce_compilation
     from neardup.stream import index as stream_index
     from neardup.watch.log import Log
 
-    classifier_kernels = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
-    if message := compilation_notice("grams.feature_sets", "window.match_and_insert", *classifier_kernels):
+    def write(message: str) -> None:
         if sys.stderr.isatty():
             print_message(message)
         else:
             Log().write("compiling", message=message)
+
+    announce_compilation(write)
     stream_index.warm_up(index)
 
 
 def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOptions) -> None:
+    from neardup.runtime import stop_signals
     from neardup.watch.log import Log
     from neardup.watch.watcher import Watcher
 
@@ -211,8 +212,11 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
         if sys.stderr.isatty():
             log.listener = stack.enter_context(_Panel(watcher)).show_event
         _log_start(log, index, settings, window_options)
-        with _stopped_by_signals(watcher, log), _warnings_logged(log):
+        lost = "nothing is lost: the next run continues from here"
+        with stop_signals(lost, watcher.stop) as received, _warnings_logged(log):
             counters = watcher.run()
+        if received:
+            log.write("stopping", message="stop signal received; the current batch is finished")
         left = log.files_left()
         log.write("stopped", **counters.as_dict(), **({"left": left} if left else {}), held=len(index))
     if log.listener is not None:
@@ -234,28 +238,6 @@ def _log_start(log: Log, index: Index, settings: WatchSettings, window_options: 
         window=window_options.window,
         held=len(index),
     )
-
-
-@contextmanager
-def _stopped_by_signals(watcher: Watcher, log: Log) -> Iterator[None]:
-    """Let SIGINT and SIGTERM stop the watcher after the current batch; the second signal stops it at once."""
-    signalled = False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal signalled
-        if signalled:
-            raise KeyboardInterrupt("nothing is lost: the next run continues from here")
-        signalled = True
-        watcher.stop()
-
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-        if signalled:
-            log.write("stopping", message="stop signal received; the current batch is finished")
 
 
 @contextmanager

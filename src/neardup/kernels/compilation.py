@@ -144,6 +144,9 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, context: Any) -> Any:
         _register_runtime_symbols()
         found = self._load_overload(signature, context)
+        if found is None:
+            # This process compiles it, or waits for another that does.
+            _announce()
         if found is None and self._lock is None:
             self._lock = _open_with_lock(f"{self._cache_file._index_path}.lock")
             found = self._load_overload(signature, context)
@@ -217,6 +220,7 @@ class _InnerCompiler(Compiler):  # type: ignore[misc]
 class _KernelCompiler(Compiler):  # type: ignore[misc]
     def compile_extra(self, func: Any) -> Any:
         """Compile, and set the environments of the inner kernels that were inlined."""
+        _announce()
         # Garbage collection among the compiler's objects would take a tenth of the time.
         gc_was_enabled = gc.isenabled()
         gc.disable()
@@ -309,10 +313,19 @@ def kernels_are_compiled(*kernels: str) -> bool:
     return folder is not None and all(any(folder.rglob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
-def compilation_notice(*kernels: str) -> str:
-    """Return the notice to print before these kernels (``module.function``) are compiled; empty if they are cached."""
-    notice = "compiling kernels that this command needs, once on this machine (10 to 30 s)"
-    return "" if kernels_are_compiled(*kernels) else notice
+_NOTICE = "compiling kernels that this command needs, once on this machine (10 to 30 s)"
+#: Called with the notice when the first kernel is compiled; at most one.
+_waiting: list[Callable[[str], object]] = []
+
+
+def announce_compilation(write: Callable[[str], object]) -> None:
+    """Call a function with a notice as soon as a kernel is compiled; never if all that run are cached."""
+    _waiting[:] = [write]
+
+
+def _announce() -> None:
+    with suppress(IndexError):
+        _waiting.pop()(_NOTICE)
 
 
 @contextmanager

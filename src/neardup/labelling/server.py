@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 
 from neardup.labelling.session import Session
-from neardup.service.server import Server, check_packages, stop_signals
+from neardup.runtime import stop_signals
+from neardup.service.server import Server, check_packages
 
 #: The packages that the page needs.
 PACKAGES = ("fastapi", "uvicorn")

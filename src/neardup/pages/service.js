@@ -35,6 +35,7 @@
     const content = await reply.json();
     if (reply.status === 401 && tokenForm) {
       showParts(false);
+      throw new Error("This token is not known here; check it, or ask who runs the service.");
     }
     if (!reply.ok) throw new Error(content.detail);
     return content;

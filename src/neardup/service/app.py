@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
@@ -57,25 +57,30 @@ _STATUS_DESCRIPTIONS = {
 _JSON = "application/json"
 
 
-class _Call(NamedTuple):
-    """A call: its address and its function, whose parameters ``body`` and ``query`` have the types of the request."""
+class _Call:
+    """A call: its address and its function, whose parameters ``body`` and ``query`` have the types of the request.
 
-    method: str
-    path: str
-    function: Callable[..., Any]
-    answer: Any = None  #: its type; None if it has no schema
-    writes: bool = False
-    is_slow: bool = False
-    statuses: tuple[int, ...] = ()  #: those besides 200 that only some calls have
+    ``answer`` is the type of its answer, and ``statuses`` are those besides 200 that only some calls have.
+    """
 
-    @property
-    def name(self) -> str:
-        """The method and the path."""
-        return f"{self.method} {self.path}"
-
-    def type_of(self, part: str) -> Any:
-        """Return the type of a part of the request, None if the call does not take it."""
-        return get_type_hints(self.function).get(part)
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        function: Callable[..., Any],
+        answer: Any = None,
+        *,
+        writes: bool = False,
+        is_slow: bool = False,
+        statuses: tuple[int, ...] = (),
+    ) -> None:
+        self.method, self.path, self.function, self.answer = method, path, function, answer
+        self.name, self.writes, self.is_slow, self.statuses = f"{method} {path}", writes, is_slow, statuses
+        hints = get_type_hints(function)
+        self.body, self.query, self.takes_rights = hints.get("body"), hints.get("query"), "rights" in hints
+        self.is_async = inspect.iscoroutinefunction(function)
+        fields = () if self.body is None else msgspec.structs.fields(self.body)
+        self.needs_body = any(field.required for field in fields)
 
 
 class _Api:
@@ -114,10 +119,10 @@ class _Api:
         for part in (page.similar, page.stopped, page.found, page.flow):
             self._calls.append(_Call("POST", f"/page/{part.__name__}", part, is_slow=True))
         self._described = self._calls[:described]
-        self._routes: dict[re.Pattern[str], dict[str, _Route]] = {}
+        self._routes: dict[re.Pattern[str], dict[str, _Call]] = {}
         for call in self._calls:
             pattern = call.path.replace("{name}", "(?P<name>[^/]+)").replace("{id}", "(?P<id>(?s:.+))")
-            self._routes.setdefault(re.compile(pattern), {})[call.method] = _Route(call)
+            self._routes.setdefault(re.compile(pattern), {})[call.method] = call
 
     async def respond(self, scope: Scope) -> Answer:
         """Return the answer to a request that passed the guard."""
@@ -133,28 +138,28 @@ class _Api:
             return self._problem(scope, error).answer()
 
     async def _reply(self, scope: Scope) -> Reply:
-        route, parts = self._find(scope)
-        scope["call"] = route.call.name
-        if route.call.writes:
+        call, parts = self._find(scope)
+        scope["call"] = call.name
+        if call.writes:
             check_may_write(scope["rights"])
-        if route.query is not None or scope["path"].startswith("/v1/"):
+        # Probes and pages accept any parameter, since callers add one to bypass caches.
+        if call.path.startswith("/v1/"):
             text = scope["query_string"].decode("latin-1")
-            query = read_query(dict(parse_qsl(text, keep_blank_values=True)) if text else {}, route.query or _NoQuery)
-            if route.query is not None:
+            query = read_query(dict(parse_qsl(text, keep_blank_values=True)) if text else {}, call.query or _NoQuery)
+            if call.query is not None:
                 parts["query"] = query
-        if route.body is not None:
-            parts["body"] = (
-                route.body() if route.body_is_optional and not scope["body"] else read_body(scope["body"], route.body)
-            )
-        if route.takes_rights:
+        if call.body is not None:
+            is_given = call.needs_body or scope["body"]
+            parts["body"] = read_body(scope["body"], call.body) if is_given else call.body()
+        if call.takes_rights:
             parts["rights"] = scope["rights"]
-        if route.is_async:
-            reply: Reply = await route.call.function(**parts)
+        if call.is_async:
+            reply: Reply = await call.function(**parts)
             return reply
-        threads = self._slow if route.call.is_slow else self._readers
-        return await asyncio.get_running_loop().run_in_executor(threads, partial(route.call.function, **parts))
+        threads = self._slow if call.is_slow else self._readers
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(call.function, **parts))
 
-    def _find(self, scope: Scope) -> tuple[_Route, dict[str, Any]]:
+    def _find(self, scope: Scope) -> tuple[_Call, dict[str, Any]]:
         try:
             path = unquote_to_bytes(scope["raw_path"]).decode()
         except UnicodeDecodeError:
@@ -162,8 +167,8 @@ class _Api:
         allowed: set[str] = set()
         for pattern, routes in self._routes.items():
             if found := pattern.fullmatch(path):
-                if route := routes.get(scope["method"]):
-                    return route, dict(found.groupdict())
+                if call := routes.get(scope["method"]):
+                    return call, dict(found.groupdict())
                 allowed |= routes.keys()
         if allowed:
             raise Problem(405, "This call has no such method; /docs lists them", allow=", ".join(sorted(allowed)))
@@ -176,10 +181,14 @@ class _Api:
             return Problem(
                 404, "This index was deleted before the request was answered; PUT /v1/indexes/{name} makes one"
             )
+        # As it was sent: a decoded path could write lines of its own.
+        asked = scope["method"], scope["raw_path"].decode("latin-1")
+        if isinstance(error, StoreError):
+            _log.warning("%s %s: %s", *asked, error)
         if isinstance(error, NeardupError):
             status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
             return Problem(status, self._indexes.without_paths(str(error)))
-        _log.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        _log.error("%s %s", *asked, exc_info=error)
         if isinstance(error, OSError):
             return Problem(503, f"The service cannot use its files ({error.strerror}); its log has the details")
         return Problem(500, "The service failed; its log has the details")
@@ -187,8 +196,7 @@ class _Api:
     @cached_property
     def description(self) -> dict[str, Any]:
         """The description of all calls in the form of OpenAPI."""
-        refer = "#/components/schemas/{name}".format
-        types = {kind for call in self._described for kind in (call.answer, call.type_of("body")) if kind is not None}
+        types = {kind for call in self._described for kind in (call.answer, call.body) if kind is not None}
         by_name = sorted({*types, bodies.ProblemAnswer}, key=lambda kind: kind.__name__)
         _, schemas = msgspec.json.schema_components(by_name, ref_template="#/components/schemas/{name}")
         paths: dict[str, dict[str, Any]] = {}
@@ -199,15 +207,14 @@ class _Api:
                 "parameters": _parameters(call),
                 "responses": {},
             }
-            if (body := call.type_of("body")) is not None:
-                content = {_JSON: {"schema": {"$ref": refer(name=body.__name__)}}}
-                operation["requestBody"] = {"content": content, "required": bool(schemas[body.__name__]["required"])}
+            if call.body is not None:
+                operation["requestBody"] = {"content": _content(_JSON, call.body), "required": call.needs_body}
             for status in _statuses(call):
                 response: dict[str, Any] = {"description": _STATUS_DESCRIPTIONS[status]}
-                kind = call.answer if status < 400 else bodies.ProblemAnswer
-                if status != 204 and call.path != "/metrics":
-                    schema = {} if kind is None else {"$ref": refer(name=kind.__name__)}
-                    response["content"] = {"application/problem+json" if status >= 400 else _JSON: {"schema": schema}}
+                if status >= 400:
+                    response["content"] = _content("application/problem+json", bodies.ProblemAnswer)
+                elif status != 204 and call.path != "/metrics":
+                    response["content"] = _content(_JSON, call.answer)
                 operation["responses"][str(status)] = response
             paths.setdefault(call.path, {})[call.method.lower()] = operation
         summary = "Decides for each document whether it repeats an earlier one."
@@ -233,23 +240,15 @@ class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of calls that take none."""
 
 
-class _Route:
-    """A call with all that is known of it before a request."""
-
-    def __init__(self, call: _Call) -> None:
-        self.call, self.body, self.query = call, call.type_of("body"), call.type_of("query")
-        self.is_async = inspect.iscoroutinefunction(call.function)
-        self.takes_rights = call.type_of("rights") is not None
-        self.body_is_optional = self.body is not None and not any(
-            field.required for field in msgspec.structs.fields(self.body)
-        )
-
-
 def _page_reply(html: str) -> Reply:
     # The page has its own policy, except for frames.
     return Reply(
         Answer(html.encode(), 200, "text/html; charset=utf-8", {"content-security-policy": "frame-ancestors 'none'"})
     )
+
+
+def _content(media: str, kind: Any) -> dict[str, Any]:
+    return {media: {"schema": {} if kind is None else {"$ref": f"#/components/schemas/{kind.__name__}"}}}
 
 
 def _statuses(call: _Call) -> list[int]:
@@ -270,9 +269,9 @@ def _parameters(call: _Call) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": text} for name in re.findall(r"{(\w+)}", call.path)
     ]
-    if (query := call.type_of("query")) is not None:
-        _, schemas = msgspec.json.schema_components([query])
-        for name, schema in schemas[query.__name__]["properties"].items():
+    if call.query is not None:
+        _, schemas = msgspec.json.schema_components([call.query])
+        for name, schema in schemas[call.query.__name__]["properties"].items():
             description = schema.pop("description")
             found.append({"name": name, "in": "query", "required": False, "schema": schema, "description": description})
     return found

@@ -114,7 +114,7 @@ class Calls:
         return Reply(bodies.DocumentAnswer(id, verdict, id in named.index, named.text_of(id)), way_out=way_out)
 
     async def replace(self, name: str, id: str, body: bodies.DocumentText, query: bodies.ReplaceQuery) -> Reply:
-        """Enter a document under this id, in place of one with another text unless ``versions`` says otherwise."""
+        """Enter a document under this id, in place of one with another text unless the query says otherwise."""
         named, document = self._indexes.get(name), _document(id, body)
 
         result = await self._writer.run(lambda: put_document(named, document, query.versions))

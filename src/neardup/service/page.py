@@ -121,7 +121,7 @@ class PageAnswers:
                 (f"{summary['documents']:,}", "documents arrived", f"window {summary['window']}"),
                 (f"{summary['duplicates']:,}", "stopped", f"{share:.1%}"),
                 (f"{summary['held']:,}", "in the window", "new ones are compared with these"),
-                (f"{summary['late']:,}", "late", "older than the window: compared by their exact text only"),
+                (f"{summary['late']:,}", "late", "older than the window"),
             ]
         )
         if flags := {name: f"{summary[name]:,}: {text}" for name, text in _FLAG_MESSAGES.items() if summary[name]}:

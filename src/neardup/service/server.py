@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import NeardupError, OutputError, option
@@ -70,6 +68,34 @@ def has_own_host(scope: Scope, hosts: Collection[str]) -> bool:
     return len(named) == 1 and host_name(named[0]) in hosts
 
 
+class _BufferedTransport:
+    """A transport that joins all writes of one turn of the loop, such as the head and body of an answer.
+
+    Separate writes would take two system calls, and wake the caller twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def _with_head_timeout(kind: type[Any]) -> type[Any]:
     """Return a protocol that drops a connection whose request head takes too long."""
 
@@ -77,7 +103,7 @@ def _with_head_timeout(kind: type[Any]) -> type[Any]:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
+            super().connection_made(_BufferedTransport(transport, self.loop))
             self._wait()
 
         def data_received(self, data: bytes) -> None:
@@ -195,25 +221,3 @@ class Server:
         self._thread.join(self._grace + 2)
         for one in self._sockets:
             one.close()
-
-
-@contextlib.contextmanager
-def stop_signals(message: str) -> Iterator[list[int]]:
-    """Return a list to which SIGINT and SIGTERM add themselves; a second one ends the program with the message."""
-    received: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        # Takes no lock: the interrupted code may hold it.
-        if received:
-            raise KeyboardInterrupt(message)
-        received.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

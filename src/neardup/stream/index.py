@@ -380,8 +380,8 @@ class Index:
         name = arrival.id
         if self._versions == "refuse":
             raise InputError(
-                f"id {quoted(name)} already has a verdict on another text; give each document its own id, or choose "
-                f"{option('--versions')} keep or replace"
+                f"id {quoted(name)} already has a verdict on another text; give each document its own id, name another "
+                "store, or let versions be kept or replaced"
             )
         for other in batch.values():
             if other.version_of == name and other.digest == arrival.digest:

@@ -22,7 +22,7 @@ from neardup.classifier.vector import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.arrays import as_bytes
 from neardup.documents.records import lengths_of, value_texts
-from neardup.errors import InputError, OutputError, RecipeError, quoted
+from neardup.errors import InputError, OutputError, RecipeError
 from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
@@ -343,14 +343,11 @@ class Replay:
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Processor time of this thread only, since another thread reads ahead.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-        known = self._known_verdicts(documents)
-        new = [document for document in documents if document.id not in known]
-        added = iter([self._index.add(new[0])] if len(new) == 1 else self._index.add_many(new))
-        verdicts = [known.get(document.id) or next(added) for document in documents]
+        verdicts = self._index.add_many(documents)
         cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
         totals = self.totals
         totals.items += len(group)
-        totals.known += len(known)
+        totals.known += sum(verdict.known for verdict in verdicts)
         totals.cpu += cpu
         totals.wall += wall
         totals.text_bytes += sum(item.size for item in group)
@@ -365,23 +362,6 @@ class Replay:
             elif verdict.is_duplicate:
                 totals.near += 1
         return verdicts, cpu / 1e3 / len(group)
-
-    def _known_verdicts(self, documents: Sequence[Document]) -> dict[str, Verdict]:
-        """Return the stored verdicts on documents of an earlier replay, which was killed, or is repeated.
-
-        Raises ``InputError`` if the window has another text under an id; what has left it cannot be compared.
-        """
-        store = self._index.store
-        if store is None:
-            return {}
-        judged = store.judged_documents([document.id for document in documents])
-        for document in documents if judged else ():
-            if document.id in judged and self._index.text_of(document.id) not in (None, document.text):
-                raise InputError(
-                    f"the store already has a verdict on another text under the id {quoted(document.id)}: name another "
-                    "store, or give the document another id"
-                )
-        return {name: found.verdict for name, found in judged.items()}
 
     def _hour_by_clock(self, group: list[Item]) -> int:
         """Return the hour of the flow's clock; without a clock, of the latest time so far."""
@@ -465,6 +445,8 @@ class ReplaySettings:
             window=self.window,
             window_by=self.window_by,
             against=self.against,
+            # A replay that was killed, or is repeated, finds its documents in the store; another text is a mistake.
+            versions="refuse",
             path=self.store,
             sample=statistics,
             now=latest_time,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import InputError, NeardupError, quoted
+from neardup.items.item import Item
 from neardup.stream.document import Document
 from neardup.stream.store import text_digest
 from neardup.text.contents import content_of
 from neardup.watch.delivery import Delivery
 from neardup.watch.evidence import verdict_record
 from neardup.watch.inbox import FileChanged, Inbox, SettledFile, origin_of, printable_path
-from neardup.watch.items import Item
 from neardup.watch.log import Counters, Log, error_reason
 from neardup.watch.settings import LEFT_IN_INBOX, WatchSettings
 
@@ -218,7 +218,8 @@ class Judge:
             self._counters.repeated_ids += 1
             fields = {"judged_as": verdict.id, "file": delivery.name, "message": "another item already has this id"}
             self._log.write("repeated_id", id=verdict.version_of, **fields)
-        if verdict.flag:
+        # A feed lists its late items for weeks: they are counted, and said once a source.
+        if verdict.flag not in ("", "late"):
             self._log.write("flagged", id=verdict.id, flag=verdict.flag, file=delivery.name)
 
     def _record(self, delivery: Delivery, item: Item, verdict: Verdict) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ class Counters:
         """Count what was rejected; reasons that differ only in numbers count as one."""
         for reason in reasons:
             self.quarantined += 1
-            kind = _NUMBER.sub("N", reason)
+            kind = without_numbers(reason)
             is_counted = kind in self.reasons or len(self.reasons) < _MAX_REASONS
             self.reasons[kind if is_counted else "other reasons"] += 1
 
@@ -93,6 +93,11 @@ class Counters:
         )
         seconds = {"check_s": round(self.check_s, 3), "saved_s": round(self.saved_s, 1)}
         return {name: getattr(self, name) for name in names} | seconds
+
+
+def without_numbers(text: str) -> str:
+    """Return what texts have in common that differ in numbers: a kind of reason, or the source of numbered files."""
+    return _NUMBER.sub("N", text)
 
 
 @dataclass(slots=True)

@@ -140,8 +140,8 @@ def remove_file(path: str) -> None:
 
 #: The most bytes of a name on usual file systems.
 _MAX_NAME_BYTES = 255
-#: The nanoseconds to which some file systems round times.
-_TIME_UNIT_NS = 2_000_000_000
+#: The units of time in nanoseconds to which file systems round down.
+_TIME_UNITS_NS = (1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000)
 
 
 def names_of(path: str, stamp: Stamp) -> tuple[str, str]:
@@ -165,7 +165,8 @@ def marked_path(path: str, mark: str) -> str:
 def has_time(path: str, stamp: Stamp) -> bool:
     """Return whether the file at a path has the time of a delivered one, as everything that is made of it has."""
     found = stamp_at(path)
-    return found is not None and abs(found.mtime_ns - stamp.mtime_ns) <= _TIME_UNIT_NS
+    time = stamp.mtime_ns
+    return found is not None and found.mtime_ns in [time - time % unit for unit in _TIME_UNITS_NS]
 
 
 def fitted_name(name: str, ending: str) -> str:

@@ -13,9 +13,8 @@ import filecmp
 import json
 import os
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from neardup.watch import outputs
@@ -129,89 +128,46 @@ class Placer:
         self._moved = []
 
     def _place(self, delivery: Delivery) -> None:
-        for duty in list(delivery.lines):
-            self._place_lines(delivery, duty)
+        for duty, lines in list(delivery.lines.items()):
+            evidence = delivery.evidence if duty == DUPLICATES else []
+            self._put(delivery, duty, b"".join(map(json_line, evidence)), b"".join(lines))
             # If a later file fails, it is not written again, even if somebody has taken it by then.
             del delivery.lines[duty]
-        if delivery.duty != DONE or self._settings.place == "move":
-            self._place_file(delivery)
+        duty, evidence = delivery.duty, delivery.evidence
+        if duty != DONE or self._settings.place == "move":
+            record = "" if duty == DONE or not evidence else json.dumps(evidence[0], ensure_ascii=False, indent=2)
+            self._put(delivery, duty, record.encode("utf-8", "replace"))
         if self._settings.place == "link" and not delivery.serials:
-            self._store.set_state(LEFT_IN_INBOX + delivery.origin, delivery.duty)
+            self._store.set_state(LEFT_IN_INBOX + delivery.origin, duty)
 
-    def _place_lines(self, delivery: Delivery, duty: str) -> None:
-        """Write a file made from a file of several items."""
-        content = b"".join(delivery.lines[duty])
-
-        def is_it(target: str) -> bool:
-            with suppress(OSError), open(target, "rb") as file:
-                return file.read(len(content) + 1) == content
-            return False
-
-        def write(target: str) -> None:
-            temporary_path = self.output_folders[duty].temporary_path()
-            outputs.write_new(content, target, temporary_path, delivery.stamp.mtime_ns)
-
-        evidence = delivery.evidence if duty == DUPLICATES else []
-        self._put(delivery, duty, lines_path(delivery.path), is_it, write, evidence, SIDECAR_LINES)
-
-    def _place_file(self, delivery: Delivery) -> None:
-        """Move or link a file as it is."""
-        source, output = os.path.join(self._settings.inbox, delivery.path), self.output_folders[delivery.duty]
-        moves = delivery.duty == DONE or self._settings.place == "move"
-
-        def is_it(target: str) -> bool:
-            found = stamp_at(target)
-            if found is None or found.size != delivery.stamp.size:
-                return False
-            return found == delivery.stamp or self._has_bytes(target, delivery, source)
-
-        def write(target: str) -> None:
-            try:
-                (outputs.move if moves else outputs.link)(source, delivery.stamp, target, output.temporary_path())
-            except outputs.FileReplacedError:
-                self._write_from_memory(delivery, output, target)
-
-        evidence = [] if delivery.duty == DONE else delivery.evidence
-        was_there = self._put(delivery, delivery.duty, delivery.path, is_it, write, evidence, SIDECAR)
-        if was_there and moves and stamp_at(source) == delivery.stamp:
-            os.unlink(source)
-
-    def _has_bytes(self, target: str, delivery: Delivery, source: str) -> bool:
-        with suppress(OSError):
-            if not delivery.content:
-                return filecmp.cmp(source, target, shallow=False)
-            with open(target, "rb") as file:
-                return file.read(len(delivery.content) + 1) == delivery.content
-        return False
-
-    def _put(
-        self,
-        delivery: Delivery,
-        duty: str,
-        path: str,
-        is_it: Callable[[str], bool],
-        write: Callable[[str], None],
-        evidence: list[dict[str, Any]],
-        ending: str,
-    ) -> bool:
-        """Write a file and its sidecar under the first of its names that is free; return whether it was there."""
-        output, targets = self.output_folders[duty], self._targets(delivery.origin, duty, path)
+    def _put(self, delivery: Delivery, duty: str, sidecar: bytes, lines: bytes | None = None) -> None:
+        """Put lines of a file, or the file itself, and its sidecar under the first free name, unless they are there."""
+        output, path = self.output_folders[duty], delivery.path if lines is None else lines_path(delivery.path)
+        targets = self._targets(delivery.origin, duty, path)
         output.prepare(targets[-1])
         for target in targets:
-            if self._may_be_of(target, delivery, duty) and is_it(target):
-                return True
+            if self._may_be_of(target, delivery, duty) and self._is_it(target, delivery, lines):
+                source = self._source(delivery)
+                if lines is None and self._settings.place == "move" and stamp_at(source) == delivery.stamp:
+                    os.unlink(source)
+                return
         for target in targets:
-            if os.path.lexists(target) or not self._has_sidecar(target, delivery, duty, evidence, ending):
+            beside = sidecar_of(target, SIDECAR if lines is None else SIDECAR_LINES)
+            if os.path.lexists(target) or (sidecar and not self._write_sidecar(beside, sidecar, delivery, duty)):
                 continue
-            try:
-                write(target)
-            except FileExistsError:
-                # Another program has taken the name meanwhile.
-                if evidence:
-                    outputs.remove_file(sidecar_of(target, ending))
-                continue
-            return False
+            with suppress(FileExistsError):
+                if lines is None:
+                    self._move(delivery, output, target)
+                else:
+                    outputs.write_new(lines, target, output.temporary_path(), delivery.stamp.mtime_ns)
+                return
+            # Another program has taken the name meanwhile.
+            if sidecar:
+                outputs.remove_file(beside)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), targets[-1])
+
+    def _source(self, delivery: Delivery) -> str:
+        return os.path.join(self._settings.inbox, delivery.path)
 
     def _may_be_of(self, path: str, delivery: Delivery, duty: str) -> bool:
         """Return whether a file may be one that was made of a delivered one, by its time or by an earlier name."""
@@ -219,26 +175,36 @@ class Placer:
         is_earlier = earlier is not None and path.startswith(os.path.join(self.output_folders[duty].root, earlier))
         return (is_earlier and os.path.isfile(path)) or has_time(path, delivery.stamp)
 
-    def _has_sidecar(
-        self, target: str, delivery: Delivery, duty: str, evidence: list[dict[str, Any]], ending: str
-    ) -> bool:
-        """Write the sidecar of a file, also over that of an earlier attempt; return False if its name is taken."""
-        if not evidence:
-            return True
-        path = sidecar_of(target, ending)
-        if ending == SIDECAR:
-            content = json.dumps(evidence[0], ensure_ascii=False, indent=2).encode("utf-8", "replace")
-        else:
-            content = b"".join(map(json_line, evidence))
+    def _is_it(self, target: str, delivery: Delivery, lines: bytes | None) -> bool:
+        """Return whether a file has those lines, or is the delivered file or a copy of it."""
+        content = delivery.content if lines is None else lines
+        with suppress(OSError):
+            if lines is None and stamp_at(target) == delivery.stamp:
+                return True
+            if lines is None and not content:
+                return filecmp.cmp(self._source(delivery), target, shallow=False)
+            with open(target, "rb") as file:
+                return file.read(len(content) + 1) == content
+        return False
+
+    def _write_sidecar(self, path: str, content: bytes, delivery: Delivery, duty: str) -> bool:
+        """Write a sidecar, also over that of an earlier attempt; return False if its name is taken."""
         if os.path.lexists(path):
             if not self._may_be_of(path, delivery, duty):
                 return False
             outputs.remove_file(path)
-        try:
+        with suppress(FileExistsError):
             outputs.write_new(content, path, self.output_folders[duty].temporary_path(), delivery.stamp.mtime_ns)
-        except FileExistsError:
-            return False
-        return True
+            return True
+        return False
+
+    def _move(self, delivery: Delivery, output: OutputFolder, target: str) -> None:
+        """Move or link a file as it is."""
+        place = outputs.move if self._settings.place == "move" else outputs.link
+        try:
+            place(self._source(delivery), delivery.stamp, target, output.temporary_path())
+        except outputs.FileReplacedError:
+            self._write_from_memory(delivery, output, target)
 
     def _write_from_memory(self, delivery: Delivery, output: OutputFolder, target: str) -> None:
         """Write the judged content from memory: the file was changed, replaced or removed since."""

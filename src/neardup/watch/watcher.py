@@ -14,7 +14,7 @@ from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.delivery import Delivery
 from neardup.watch.inbox import Inbox, printable_path
 from neardup.watch.judging import Batch, Judge
-from neardup.watch.log import Counters, Log, error_reason
+from neardup.watch.log import Counters, Log, error_reason, without_numbers
 from neardup.watch.placed import release
 from neardup.watch.placement import Placer
 from neardup.watch.settings import DUTIES, FOLDERS, QUARANTINED, WatchSettings
@@ -158,11 +158,11 @@ class Watcher:
         self.counters.sample_rate()
 
     def _log_delivery(self, delivery: Delivery) -> None:
-        if delivery.late and delivery.path not in self._late_sources:
-            # Once for each source: a feed of old items is polled for weeks. The counter has them all.
+        source = without_numbers(delivery.path)
+        if delivery.late and source not in self._late_sources:
             if len(self._late_sources) >= _MAX_SOURCES:
                 self._late_sources.clear()
-            self._late_sources.add(delivery.path)
+            self._late_sources.add(source)
             message = "older than the window: compared by their exact text only"
             self._log.write("late", file=delivery.name, late=delivery.late, message=message)
         if delivery.known:

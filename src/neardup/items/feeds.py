@@ -18,9 +18,9 @@ from html.entities import html5
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import InputError
+from neardup.items.item import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines, strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -385,7 +385,7 @@ def _item_elements(data: bytes, name: str, found: Items) -> Iterator[tuple[str, 
     # Items of modules and items inside of items are none, unless there are no others.
     outermost = [
         one
-        for one in root.iter()
+        for one in root.iter("*")
         if _local_name(one) == name and not any(_local_name(above) == name for above in one.iterancestors())
     ]
     if not outermost and found.kind == "rss" and _first_element(root, "channel") is None:
