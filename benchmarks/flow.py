@@ -156,7 +156,7 @@ def held_rows(file: Path, numbers: Sequence[int], items: int) -> list[Row]:
         while index.statistics.window_documents < held:
             index.add_many(islice(documents, _BATCH))
         fill_us = 1e6 * (time.process_time() - cpu) / max(index.statistics.documents - before, 1)
-        row = {"held": index.statistics.window_documents, "items": items, "fill_us": round(fill_us, 1)}
+        row: Row = {"held": index.statistics.window_documents, "items": items, "fill_us": round(fill_us, 1)}
         seconds = time_additions(index, list(islice(documents, items)), 1)
         row |= {"cpu_us": time_quantiles((cpu for _, cpu in seconds), 1e6), "window_mb": index.statistics.bytes / 1e6}
         row |= {"memory_mb": process_memory() / 1e6, "peak_mb": process_memory(field="VmHWM") / 1e6}
