@@ -23,6 +23,8 @@ from neardup.errors import InputError, OutputError, RecipeError, StoreError, quo
 _MARK = re.compile(r"[0-9a-f]{16}")
 #: Maximum bytes of the target's name in it: file names have at most 255 bytes.
 _LONGEST = 200
+#: What is said, after its name, of whatever no longer fits onto its disk.
+NO_SPACE = "cannot be written: the disk is full or a limit is reached; free some space"
 
 
 class PartialOutput:
@@ -263,13 +265,29 @@ def cause_of(error: OSError) -> str:
     return error.strerror or " ".join(str(error).split()) or type(error).__name__
 
 
+def is_full(error: OSError) -> bool:
+    """Return whether a file cannot grow: the disk is full, or a quota or a limit is reached."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def write_error(name: str | os.PathLike[str], error: OSError) -> OutputError:
+    """Return the error of this package for an output that a filesystem does not take."""
+    shown = os.fspath(name)
+    if is_full(error):
+        return OutputError(f"{shown} {NO_SPACE}")
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return OutputError(f"{shown} may not be written by this user: choose another folder")
+    # Without the name of the temporary file, which stands in the error's own message.
+    return OutputError(f"{shown} cannot be written: {cause_of(error).lower()}; choose another folder")
+
+
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file under a temporary name beside the target, and rename it."""
     try:
         with placed_output(os.path.realpath(path)) as output, open(output.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
+        raise write_error(path, error) from None
 
 
 def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str = "name another path") -> StoreError:
@@ -279,7 +297,7 @@ def sqlite_error(path: str | os.PathLike[str], error: Exception, *, way_out: str
     code = getattr(error, "sqlite_errorcode", 0)
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
-        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free space on its disk and try again")
+        return StoreError(f"{path} {NO_SPACE} and try again: nothing was stored ({error})")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
         return StoreError(f"{path} is damaged ({error}); restore it from a copy, or {way_out}")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -247,7 +247,7 @@ class Memory:
         except OSError as error:
             raise OutputError(
                 f"{size:,} bytes beyond {option('--memory')} do not fit into {tempfile.gettempdir()} "
-                f"({error.strerror}); free space there, set TMPDIR to a larger place or raise {option('--memory')}"
+                f"({error.strerror}); free some space there, set TMPDIR to a larger place or raise {option('--memory')}"
             ) from None
         self._maps.append(mapped)
         return np.frombuffer(mapped, dtype).reshape(shape)

@@ -139,8 +139,8 @@ def test_a_full_disk_is_reported_and_the_service_goes_on(tmp_path: Path) -> None
         reply = enter(client, *batch)
         assert int(reply.headers["retry-after"]) >= 1
         for refused_reply in (reply, client.get("/readyz")):
-            detail = problem(refused_reply, 503, "free space")["detail"]
-            assert detail.startswith("the store of index 'main' cannot grow"), detail
+            detail = problem(refused_reply, 503, "free some space")["detail"]
+            assert detail.startswith("the store of index 'main' cannot be written: the disk is full"), detail
         # Stored documents can still be read.
         assert client.get(MAIN).json()["documents"] == 10
         assert client.post(f"{MAIN}/query", json={"text": batch[0]["text"]}).json()["similar"][0]["id"] == "d0"

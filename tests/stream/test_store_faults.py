@@ -344,7 +344,7 @@ def test_a_full_disk_stores_nothing_and_the_store_continues(
         for _ in range(3):
             with pytest.raises(StoreError) as caught:
                 store.record([stored_document(store.next_serial, text="too long " * 200_000)])
-            assert says(caught.value, "news.db cannot grow", "nothing", "free space")
+            assert says(caught.value, "news.db cannot be written", "nothing was stored", "free some space")
             twin.check(store)
         full_disk(None)
         store.record(rows)

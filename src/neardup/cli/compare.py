@@ -118,6 +118,7 @@ def compare(
     loaded_recipes = _load_recipes(recipes, resolve_content(html, content))
 
     from neardup.documents import OrderColumn
+    from neardup.documents.output import placed_together
     from neardup.evaluation.comparison import compare as compare_recipes
 
     column = None if clusters is None else OrderColumn(clusters, "--clusters")
@@ -140,10 +141,9 @@ def compare(
         )
     for warning in comparison.warnings:
         screen.print_warning(warning)
-    with screen.written_files() as written:
+    with screen.written_files() as written, placed_together(written):
         for name in [*(output or ()), *([report] if report is not None else ())]:
             comparison.write(name, force=force, command=screen.typed_command())
-            written.append(name)
     if as_json:
         screen.print_json(comparison.to_dict())
     elif latex:

@@ -83,7 +83,12 @@ def contamination(
     from neardup.documents import open_corpus, open_writer, write_table
     from neardup.documents.output import placed_together
 
-    with read_options.open(inputs) as train, ExitStack() as stack:
+    with (
+        screen.written_files() as written,
+        placed_together(written),
+        read_options.open(inputs) as train,
+        ExitStack() as stack,
+    ):
         first = columns[0] if columns else None
         try:
             tests = stack.enter_context(
@@ -93,11 +98,7 @@ def contamination(
             # The columns of the test set have options of their own.
             message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
             raise InputError(message) from None
-        with (
-            screen.written_files() as written,
-            placed_together(written),
-            screen.reading_progress(train, columns=False) as progress,
-        ):
+        with screen.reading_progress(train, columns=False) as progress:
             files = stack.enter_context(ExitStack())
             writer = None if output is None else files.enter_context(open_writer(output, SPANS, force))
             result = check_contamination(

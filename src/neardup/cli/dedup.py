@@ -217,56 +217,56 @@ def dedup(
     outputs = ({} if dry_run else tables) | {"--report": report_options.report}
     screen.check_outputs([*inputs, *(against or ())], outputs, force=force)
 
-    with ExitStack() as stack:
+    with ExitStack() as writing, screen.written_files() as written:
         writer: IndexWriter | None = None
         if add and index is not None:
             from neardup.index.writer import open_writer
 
-            writer = stack.enter_context(open_writer(index.path))
+            writer = writing.enter_context(open_writer(index.path))
             # Another writer may have changed the index in the meantime.
             index = find_index(against)
-        corpus = stack.enter_context(
-            options.open(
-                inputs,
-                order_column=order_column(recipe, time_column),
-                write=not dry_run,
-                against=against if index is None else None,
+        # The quarantine file of the corpus is one of the outputs.
+        with placed_together(written), ExitStack() as stack:
+            corpus = stack.enter_context(
+                options.open(
+                    inputs,
+                    order_column=order_column(recipe, time_column),
+                    write=not dry_run,
+                    against=against if index is None else None,
+                )
             )
-        )
-        if output is not None and not dry_run:
-            corpus.check_folder(output)
-        result, progress = stack.enter_context(
-            options.run(
-                corpus,
-                recipe,
-                index,
-                engine,
-                write=not dry_run,
-                classifier=classifier,
-                pairs_per_document=None if math.isinf(pairs_per_document) else pairs_per_document,
-                margin=margin,
-                within=within,
-                prefer=preferred,
-                drop_by=drop_by,
-                drop_share=drop_share,
-                without_known=add,
-                strict_ids=strict_ids,
+            if output is not None and not dry_run:
+                corpus.check_folder(output)
+            result, progress = stack.enter_context(
+                options.run(
+                    corpus,
+                    recipe,
+                    index,
+                    engine,
+                    write=not dry_run,
+                    classifier=classifier,
+                    pairs_per_document=None if math.isinf(pairs_per_document) else pairs_per_document,
+                    margin=margin,
+                    within=within,
+                    prefer=preferred,
+                    drop_by=drop_by,
+                    drop_share=drop_share,
+                    without_known=add,
+                    strict_ids=strict_ids,
+                )
             )
-        )
-        if writer is not None:
-            writer.add(corpus, keep=result.kept_rows, strict_ids=strict_ids, threads=options.threads, progress=progress)
-        with screen.written_files() as written:
-            with placed_together(written):
-                if not dry_run:
-                    prefix = annotate_prefix if annotate else None
-                    _write(result, output or "", prefix, duplicates, summary, force=force, progress=progress)
-                if report_options.report is not None:
-                    page_options = report_options.page_options(
-                        title_column=options.title_column, time_column=time_column
-                    )
-                    result.report(report_options.report, force=force, **page_options)
-            # Last of all, so that a killed run can be repeated.
-            _commit(writer, index)
+            if writer is not None:
+                writer.add(
+                    corpus, keep=result.kept_rows, strict_ids=strict_ids, threads=options.threads, progress=progress
+                )
+            if not dry_run:
+                prefix = annotate_prefix if annotate else None
+                _write(result, output or "", prefix, duplicates, summary, force=force, progress=progress)
+            if report_options.report is not None:
+                page_options = report_options.page_options(title_column=options.title_column, time_column=time_column)
+                result.report(report_options.report, force=force, **page_options)
+        # Last of all, so that a killed run can be repeated.
+        _commit(writer, index)
     if as_json:
         screen.print_json(result.summary)
     names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
@@ -483,8 +483,13 @@ def pairs(
     screen.check_outputs([*inputs, *(against or ())], {"-o": file, "--quarantine": options.quarantine}, force=force)
 
     from neardup.documents import open_writer
+    from neardup.documents.output import placed_together
 
-    with options.open(inputs, against=against if index is None else None) as corpus:
+    with (
+        screen.written_files() as written,
+        placed_together(written),
+        options.open(inputs, against=against if index is None else None) as corpus,
+    ):
         run = options.run(corpus, recipe, index, engine, write=False, columns=True, classifier=classifier)
         with run as (result, _):
             if file is not None:
@@ -492,8 +497,7 @@ def pairs(
                     for table in result.pairs.chunks():
                         writer.write(table)
         if to_stdout:
-            with screen.written_files(file):
-                screen.print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
+            screen.print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
     documents = format_count(result.summary["documents"], "document")
     if against:

@@ -233,6 +233,7 @@ def train(
     screen.check_outputs([*inputs, labels], outputs, force=force, checks={"-o": screen.check_local_file})
 
     from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
+    from neardup.documents.output import placed_together
     from neardup.training.fit import KERNELS, load_sklearn
     from neardup.training.training import train as train_corpus
 
@@ -258,13 +259,13 @@ def train(
         )
     for warning in training.warnings:
         screen.print_warning(warning)
-    with screen.written_files() as written:
+    with screen.written_files() as written, placed_together(written):
+        # The summary waits until the classifier is in its place, so neither appears if the other one cannot be written.
+        if summary is not None:
+            screen.write_json(training.summary, summary)
         if output is not None:
             training.classifier.save(output, force=force)
             written.append(output)
-        if summary is not None:
-            screen.write_json(training.summary, summary)
-            written.append(summary)
     if as_json:
         screen.print_json(training.summary)
     else:

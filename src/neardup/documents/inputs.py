@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import glob
 import io
 import json
@@ -27,6 +26,7 @@ from pyarrow import fs as arrow_fs
 
 from neardup.documents.compression import CODEC_OF_SUFFIX, Codec, codec_of_bytes
 from neardup.errors import InputError, option
+from neardup.files import is_full
 
 Kind = Literal["parquet", "arrow", "arrow stream", "jsonl", "csv", "text", "warc", "mbox", "mail"]
 Quoting = Literal["standard", "none"]
@@ -346,9 +346,9 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
                     spool.write(head)
                     head = stream.read(_HEAD)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if not is_full(error):
             raise
-        reason = os.strerror(error.errno)
+        reason = error.strerror or "no space"
         raise InputError(
             f"{name} does not fit into {tempfile.gettempdir()} ({reason}): free some space there, or set TMPDIR to a "
             "larger place"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
 import lzma
@@ -36,7 +35,7 @@ from neardup.documents.inputs import (
 from neardup.documents.records import lengths_of, plain_values
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
-from neardup.files import PartialOutput
+from neardup.files import PartialOutput, write_error
 from neardup.runtime import run_serial, spare_memory, trim_memory
 
 _PIECE = 1 << 20
@@ -54,15 +53,7 @@ def output_errors(name: str) -> Iterator[None]:
     except BrokenPipeError:
         raise OutputError(f"{name} was closed by its reader before everything was written") from None
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            message = f"{name} cannot be written: the disk is full or a limit is reached; free some space"
-        elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
-            message = f"{name} may not be written by this user: choose another folder"
-        else:
-            # Without the name of the temporary file, which stands in the error's own message.
-            cause = (error.strerror or one_line(error)).lower()
-            message = f"{name} cannot be written: {cause}; choose another folder"
-        raise OutputError(message) from None
+        raise write_error(name, error) from None
     except (pa.ArrowException, UnicodeError) as error:
         raise OutputError(f"{name} cannot hold these columns: {one_line(error)}; choose another format") from None
 

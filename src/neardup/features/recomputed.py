@@ -431,8 +431,8 @@ def _disk_is_large_enough(memory: Memory) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{memory.spilled_bytes:,} bytes of features beyond the memory budget do not fit into "
-            f"{tempfile.gettempdir()} ({error.strerror}); free space there, set TMPDIR to a larger place or give more "
-            "memory"
+            f"{tempfile.gettempdir()} ({error.strerror}); free some space there, set TMPDIR to a larger place or give "
+            "more memory"
         ) from None
 
 

@@ -17,7 +17,7 @@ from neardup.errors import OutputError, RecipeError, StoreError, check_count, op
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
 from neardup.features.store import Block, Vectors, row_heads
-from neardup.files import cause_of, placed_output
+from neardup.files import placed_output, write_error
 from neardup.index.known import DocumentKeys, find_known
 from neardup.index.manifest import Manifest, is_index, read_manifest, recipe_of
 from neardup.index.segment import MatchRule, Segment, check_part, check_recipe
@@ -234,7 +234,7 @@ class DiskIndex:
         if count := len(self._known_places(keys, strict=False)):
             raise RecipeError(
                 f"{self.path} has {count:,} of these documents already, and on Spark they would match themselves: run "
-                f"without {option('--spark', 'Spark')}, or leave them out"
+                f"without {option('--engine spark', 'Spark')}, or leave them out"
             )
 
     def _known_places(self, keys: DocumentKeys, *, strict: bool) -> Integers:
@@ -462,7 +462,7 @@ def build(
             known_count = writer.add(corpus, strict_ids=strict_ids, threads=threads, progress=progress)
             writer.commit()
     except OSError as error:
-        raise OutputError(f"{os.fspath(path)} cannot be written ({cause_of(error)}); choose another place") from None
+        raise write_error(path, error) from None
     found = DiskIndex(path)
     found.known_count = known_count
     return found

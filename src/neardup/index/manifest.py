@@ -198,6 +198,8 @@ def write_lock(folder: str) -> Iterator[None]:
     try:
         handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
+        if files.is_full(error):
+            raise files.write_error(folder, error) from None
         raise OutputError(
             f"{folder} cannot be written to ({error.strerror}): change its permissions, or copy it"
         ) from None

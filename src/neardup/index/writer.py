@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus
-from neardup.errors import InputError, OutputError, option
+from neardup.errors import InputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
 from neardup.features.store import row_heads
-from neardup.files import cause_of, placed_output
+from neardup.files import placed_output, write_error
 from neardup.index.known import DocumentKeys, find_known, repeats_in
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
@@ -266,6 +266,6 @@ def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
         try:
             yield writer
         except OSError as error:
-            raise OutputError(f"{folder} cannot be written ({cause_of(error)}); free some space") from None
+            raise write_error(folder, error) from None
         finally:
             writer.sweep()

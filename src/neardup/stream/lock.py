@@ -9,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 
 from neardup.errors import StoreError
+from neardup.files import NO_SPACE, is_full
 
 _OPEN, _CLOSED = "pid", "closed"
 
@@ -29,6 +30,8 @@ class Lock:
         try:
             self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         except OSError as error:
+            if is_full(error):
+                raise StoreError(f"{store} {NO_SPACE}") from None
             raise StoreError(
                 f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
                 "needs a folder that may be written to"

@@ -146,7 +146,8 @@ def _in_time_order(corpus: Corpus, timeline: Timeline, max_memory: int) -> Itera
         except OSError as error:
             raise OutputError(
                 f"texts that are not in order of time go through a file in {tempfile.gettempdir()}, and they do not "
-                f"fit ({error.strerror}); free space there, set TMPDIR to a larger place, or sort the input by time"
+                f"fit ({error.strerror}); free some space there, set TMPDIR to a larger place, or sort the input by "
+                "time"
             ) from None
         offsets = np.cumsum(timeline.sizes) - timeline.sizes
         for begin in range(0, len(timeline.order), _AT_ONCE):

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
+from neardup.files import NO_SPACE, is_full
 from neardup.watch.delivery import Delivery
 from neardup.watch.inbox import Inbox, printable_path
 from neardup.watch.judging import Batch, Judge
@@ -265,4 +266,4 @@ def _fault_sentence(error: Exception) -> str:
         return str(error)
     name = error.filename2 or error.filename
     where = printable_path(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
-    return f"{where} cannot be written: {error_reason(error)}"
+    return f"{where} {NO_SPACE}" if is_full(error) else f"{where} cannot be written: {error_reason(error)}"
