@@ -1,9 +1,10 @@
 """Cost of a verdict in a flow: an item against a window, with a store, and after a restart.
 
-    flow.py [window] [window-store] [window-restart] [--small]
+    flow.py [window] [window-held] [window-store] [window-restart] [--small]
 
     window          a full window of 8,000 documents on one core: items as they are, and joined to 5 KB; in batches of
                     256 and one by one
+    window-held     a growing window of originals of M1M on one core, at the threshold of a flow: items one by one
     window-store    items a second with every verdict on the disk, into an empty store and one of 100,000 documents
     window-restart  from Index(path=...) to the first answer in a new process, with all of M1M in the window
 
@@ -132,6 +133,35 @@ def window_row(file: Path, size: int, window: int, items: int, at_once: int) -> 
         "cpu_us": time_quantiles((cpu for _, cpu in seconds), 1e6 / at_once),
         "features_us": time_quantiles(features, 1e6 / at_once),
     }
+
+
+@section(
+    "window-held",
+    "held | items | CPU µs an item to fill | CPU µs an item: median | p99 | max | window MB | RSS MB | peak RSS MB",
+    "{held:,} | {items:,} | {fill_us:,.0f} | {cpu_us[median]:,.0f} | {cpu_us[p99]:,.0f} | {cpu_us[max]:,.0f} | "
+    "{window_mb:,.0f} | {memory_mb:,.0f} | {peak_mb:,.0f}",
+)
+def measure_held(args: argparse.Namespace) -> Row:
+    name, held, items = ("G20k", (2000, 8000), 256) if args.small else ("M1M", (8000, 100_000, 400_000, 786_000), 4000)
+    return {"corpus": name, "rows": call_in_new_process(held_rows, corpus(name), held, items)}
+
+
+def held_rows(file: Path, numbers: Sequence[int], items: int) -> list[Row]:
+    warm_up(one_core=True)
+    index, rows = Index(), list[Row]()
+    documents = timed_documents(corpus_texts(file), int(pq.ParquetFile(file).metadata.num_rows))
+    for held in numbers:
+        print_progress(f"{held:,} documents in the window")
+        cpu, before = time.process_time(), index.statistics.documents
+        while index.statistics.window_documents < held:
+            index.add_many(islice(documents, _BATCH))
+        fill_us = 1e6 * (time.process_time() - cpu) / max(index.statistics.documents - before, 1)
+        row: Row = {"held": index.statistics.window_documents, "items": items, "fill_us": round(fill_us, 1)}
+        seconds = time_additions(index, list(islice(documents, items)), 1)
+        row |= {"cpu_us": time_quantiles((cpu for _, cpu in seconds), 1e6), "window_mb": index.statistics.bytes / 1e6}
+        row |= {"memory_mb": process_memory() / 1e6, "peak_mb": process_memory(field="VmHWM") / 1e6}
+        rows.append(row)
+    return rows
 
 
 @section(

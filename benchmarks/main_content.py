@@ -78,7 +78,7 @@ def measure_quality(_: argparse.Namespace) -> Row:
 )
 def measure_speed(args: argparse.Namespace) -> Row:
     pages = [page for page, _ in marked_pages()]
-    count = 80 if args.small else 1_200
+    count = 80 if args.small else 3_600
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         corpus, before = Path(folder, "pages.jsonl"), Path(folder, "before")

@@ -670,7 +670,7 @@ def ask_test_set(seeds: list[bytes], rng: random.Random, folder: Path) -> None:
 
 
 def make_items(folder: Path) -> Any:
-    sys.path.insert(0, str(Path(__file__).parent / "watch"))
+    sys.path.insert(0, str(Path(__file__).parent / "items"))
     from samples import SAMPLES
 
     return [
@@ -679,7 +679,7 @@ def make_items(folder: Path) -> Any:
 
 
 def ask_items(seeds: list[tuple[str, bytes]], rng: random.Random, folder: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parent / "watch"))
+    sys.path.insert(0, str(Path(__file__).parent / "items"))
     from samples import item_fields, read_file
 
     name, data = rng.choice(seeds)

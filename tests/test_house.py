@@ -44,6 +44,7 @@ ROOMS = [
     "training",
     "labelling",
     "exploration",
+    "items",
     "watch",
     "spark",
     "api",

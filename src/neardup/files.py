@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -161,12 +162,34 @@ def _remove_quietly(path: str, *, folder: bool) -> None:
         _remove(path, folder=folder)
 
 
+#: More files than this are flushed together with all else on their file system: each by itself takes half a
+#: millisecond, however small it is.
+_MANY_FILES = 200
+
+
 def flush_tree(folder: str) -> None:
     """Flush all files in a folder to the disk, and then the folders, the innermost first."""
+    if sum(len(names) for _, _, names in os.walk(folder)) > _MANY_FILES and _flush_file_system(folder):
+        return
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             flush_file(os.path.join(parent, name))
         flush_folder(parent)
+
+
+def _flush_file_system(folder: str) -> bool:
+    """Flush all files of the file system of a folder by one call; return whether the system has one."""
+    flush = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if flush is None:
+        return False
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if flush(handle):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), folder)
+    finally:
+        os.close(handle)
+    return True
 
 
 def flush_file(path: str) -> None:

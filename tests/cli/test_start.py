@@ -14,7 +14,7 @@ from typing import get_type_hints
 
 import pytest
 from click.testing import CliRunner
-from commands import NEVER, neardup, refused
+from commands import DOCUMENTS, NEVER, neardup, refused, write_lines
 from paths import ROOT
 from sentences import says
 
@@ -89,6 +89,19 @@ def test_help_fits_a_screen_and_shows_what_is_required_and_every_default(command
                 assert option.usage in " ".join("\n".join(usual).split())
             elif not option.is_flag and option.initial not in (None, ""):
                 assert "[default: " in everything[begin:]
+
+
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs", "--print"], ["similar"], ["explore", "--json"]])
+def test_a_quiet_command_prints_only_warnings(command: list[str], tmp_path: Path) -> None:
+    sound, broken = write_lines(tmp_path / "sound.jsonl", DOCUMENTS), tmp_path / "broken.jsonl"
+    broken.write_text(sound.read_text() + "{broken\n")
+    told, quiet = (neardup(*command, sound, *more) for more in ([], ["--quiet"]))
+    assert told.stderr
+    assert quiet.stderr == ""
+    assert command[0] == "explore" or quiet.stdout == told.stdout
+    (line,) = neardup(*command, broken, "-q").stderr.splitlines()
+    assert says(line, "rejected", "broken.jsonl, line 6")
+    assert says(refused(*command, "missing.jsonl", "-q"), "missing.jsonl")
 
 
 def test_help_shows_the_defaults_of_the_recipe_that_a_command_takes() -> None:

@@ -407,3 +407,22 @@ def test_every_file_of_a_folder_is_flushed_before_the_folder_gets_its_name(
     assert {"a.txt", "b.txt", "c.txt", "deep", ".out.partial"} <= set(before)
     assert before.index("c.txt") < before.index("deep") < before.index(".out.partial")
     assert sorted(path.name for path in done.rglob("*.txt")) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_many_texts_are_flushed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, flushed = tmp_path / "texts", list[str]()
+    texts.mkdir()
+    for number in range(300):
+        (texts / f"{number}.txt").write_text(f"a text of its own, number {number}")
+    fsync = os.fsync
+
+    def recorded_fsync(handle: int) -> None:
+        fsync(handle)
+        flushed.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    with nd.dedup_files(str(texts), features="words:2") as result:
+        result.write(f"{tmp_path / 'done'}/")
+        kept = len(result.kept)
+    assert len(list((tmp_path / "done").iterdir())) == kept > 200
+    assert not [name for name in flushed if name.endswith(".txt")]

@@ -309,7 +309,7 @@ def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def test_no_refusal_names_a_path_of_the_server(tmp_path: Path) -> None:
+def test_no_refusal_names_a_path_of_the_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder, classifiers = tmp_path / "news.db.indexes", tmp_path / "classifiers"
     folder.mkdir()
     classifiers.mkdir()
@@ -362,6 +362,8 @@ def test_no_refusal_names_a_path_of_the_server(tmp_path: Path) -> None:
         assert "/" not in detail.replace("/healthz", ""), (name, detail)
         if name.startswith(("main ", "wire ")):
             assert f"the store of index '{name[:4]}'" in detail, (name, detail)
+    # The log has the paths, for those who can do something about it.
+    assert f"GET /v1/indexes/wire/documents/a: {folder / 'wire.db'} is damaged" in caplog.text
     assert "classifier none cannot be read" in refusals["classifier none"].json()["detail"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from streaming import DAY, EDITED, FOX, HOUR, NOON, ROSE, FailingConnection, Set
 
 import neardup as nd
 from neardup.errors import StoreError
+from neardup.stream import index as index_module
 
 
 @pytest.mark.parametrize("fails", ["write", "commit"])
@@ -191,3 +192,30 @@ def test_an_interruption_without_a_store_leaves_no_document_behind(monkeypatch: 
             assert (index.statistics.documents, index.statistics.clock) == (1, NOON)
         assert [verdict.flag for verdict in index.add_many(batch)] == ["ahead", ""]
         assert index.verdict_of("further").of == "far"  # type: ignore[union-attr]
+
+
+def test_queries_wait_while_memory_is_read_from_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_continue, restores, restore = threading.Event(), list[int](), index_module._restore
+
+    def waiting(*arguments: Any) -> None:
+        restores.append(1)
+        assert may_continue.wait(300)
+        restore(*arguments)
+
+    with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + DAY)) as index, ThreadPoolExecutor(3) as threads:
+        index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", ROSE, NOON + 1)])
+        with failing(index.store, "after"), pytest.raises(KeyboardInterrupt):
+            index.forget("b")
+        monkeypatch.setattr(index_module, "_restore", waiting)
+        asked: list[Future[Any]] = [
+            threads.submit(index.query, FOX),
+            threads.submit(index.query, ROSE),
+            threads.submit(list, index),
+        ]
+        try:
+            assert not wait(asked, 0.05).done
+        finally:
+            may_continue.set()
+        found, forgotten, held = (one.result(60) for one in asked)
+        assert ([one.id for one in found], forgotten, held) == (["a"], [], ["a"])
+        assert len(restores) == 1

@@ -52,7 +52,8 @@ def short_epochs(patch: pytest.MonkeyPatch, rate: int = 2) -> None:
     patch.setattr(window_module, "_MIN_EPOCH", 100)
     patch.setattr(window_module, "_SAMPLE", 64)
     patch.setattr(window_module, "_REBUILD_RATE", rate)
-    patch.setattr(window_module, "_DOCUMENTS_AT_A_TIME", 7)
+    patch.setattr(window_module, "_SEARCHED_AT_A_TIME", 7)
+    patch.setattr(window_module, "_INSERTED_AT_A_TIME", 5)
     patch.setattr(window_index, "_SLICE_DOCUMENTS", 3)
 
 

@@ -16,10 +16,12 @@ from streaming import examples, small_plans
 
 from neardup.kernels.bits import mix
 from neardup.kernels.bounds import required_overlap, smallest_partner
+from neardup.kernels.compilation import kernel
 from neardup.kernels.window import (
     BUCKETS,
     CELL_BITS,
     FIRST,
+    FURTHER_LIMIT,
     LEVEL,
     MIN_SIZE,
     NEXT,
@@ -39,6 +41,25 @@ from neardup.search.window_index import Epoch, empty_vocabulary, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
+
+
+@kernel
+def insert(keys: Any, document: Any, index: Any) -> Any:
+    """Insert a document under its keys."""
+    insert_in_buckets(keys, document, index)
+
+
+@kernel
+def grow(keys: Any, index: Any) -> Any:
+    """Add buckets for a number of keys."""
+    return add_buckets(keys, index)
+
+
+@kernel
+def find(keys: Any, min_hits: Any, index: Any, buffers: Any) -> Any:
+    """Find the documents with ``min_hits`` of the keys."""
+    further, entries = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint32)
+    return find_by_signatures(keys, min_hits, further, entries, index, buffers, 0)
 
 
 def naive_signatures(order: list[int], unranked: int, credit: int, bits: int, salt: int) -> Counter[int]:
@@ -123,24 +144,26 @@ def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
     epoch.begin_segment(0)
     # Documents are entered here without their features.
+    epoch._add_bucket_chunk(FURTHER_LIMIT)
     lists, buffers, epoch._lists.counters[[BUCKETS, LEVEL, TAG_SHIFT]] = epoch._lists, epoch._buffers, [2, 1, 1]
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
     key_counts: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
-        insert_in_buckets(np.array(keys, np.uint64), document, lists)
+        assert grow(0, lists)
+        insert(np.array(keys, np.uint64), document, lists)
         key_counts[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
         action = data.draw(st.sampled_from(["", "", "grow", "drop"]))
         if action == "grow":
-            add_buckets(data.draw(st.integers(0, 500)), lists)
+            grow(data.draw(st.integers(0, 500)), lists)
         elif action == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
             key_counts = {d: c for d, c in key_counts.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
         least = data.draw(st.integers(1, 5))
-        count = find_by_signatures(np.array(sorted(query), np.uint64), least, lists, buffers, 0)
+        count = find(np.array(sorted(query), np.uint64), least, lists, buffers)
         candidates = buffers.candidates[:count].tolist()
         assert len(set(candidates)) == count
         # Documents found are marked, so that another row of the plan does not find them again.

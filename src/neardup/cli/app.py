@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from neardup.cli.command import Argument, Command, Group, NoArgumentsError, Option, usage_message, write_exit_codes
-from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_interrupt, print_message
+from neardup.cli.screen import EXIT_CODE, QUIET, TYPED_ARGUMENTS, print_interrupt, print_warning
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
 
@@ -121,7 +121,7 @@ class Commands(Group):
                 raise
             # For files there is an OutputError, so this is stdout.
             _discard_stdout()
-            print_message(f"standard output cannot be written: {error.strerror}; {_STDOUT_HINTS[error.errno]}")
+            print_warning(f"standard output cannot be written: {error.strerror}; {_STDOUT_HINTS[error.errno]}")
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -129,6 +129,7 @@ class Commands(Group):
         """Keep the typed arguments, for reports."""
         TYPED_ARGUMENTS.set(tuple(args))
         EXIT_CODE.set(0)
+        QUIET.set(False)
         try:
             return super().make_context(info_name, args, *more, **extra)
         except KeyboardInterrupt as interrupt:
@@ -149,7 +150,7 @@ class Commands(Group):
             if isinstance(error.__context__, BrokenPipeError):
                 _discard_stdout()
                 raise click.exceptions.Exit(1) from None
-            print_message(str(error))
+            print_warning(str(error))
             raise click.exceptions.Exit(2) from None
         except KeyboardInterrupt as interrupt:
             raise click.exceptions.Exit(print_interrupt(interrupt)) from None
@@ -170,14 +171,14 @@ def _print_usage_error(error: click.UsageError) -> None:
     """Print what is wrong with a call; for a call without arguments print examples."""
     context = error.ctx
     if not isinstance(error, NoArgumentsError) or context is None:
-        print_message(usage_message(error, RENAMED))
+        print_warning(usage_message(error, RENAMED))
         return
     command = context.command
     if not isinstance(command, Command):
         click.echo(context.get_help(), err=True)
         return
     needed = [one for one in command.params if isinstance(one, Argument | Option) and one.required]
-    print_message(f"{command.name} needs {' and '.join(one.usage for one in needed)}")
+    print_warning(f"{command.name} needs {' and '.join(one.usage for one in needed)}")
     lines = ["", COMMANDS[str(command.name)], "", *(f"  neardup {example}" for example in command.examples), ""]
     lines.append(f"neardup {command.name} --help shows the usual options, --help-all all options.")
     click.echo("\n".join(lines), err=True)
@@ -189,7 +190,7 @@ _show_warning = warnings.showwarning
 def _print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Print the warnings of neardup as messages; others keep their form."""
     if issubclass(category, ManyCandidates | ForeignDocuments):
-        print_message(str(message))
+        print_warning(str(message))
     else:
         _show_warning(message, category, *where, **more)
 

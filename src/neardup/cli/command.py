@@ -16,14 +16,14 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from neardup.cli.screen import EXIT_CODES, TYPED_ARGUMENTS
+from neardup.cli.screen import EXIT_CODES, QUIET, TYPED_ARGUMENTS
 from neardup.errors import RecipeError
 from neardup.recipe.recipe import OPTIONS
 
 #: Keys of a context: the typed values by name, and whether --help-all was typed.
 _TYPED, _HELP_ALL = "neardup.typed", "neardup.help_all"
 #: The options that stand last.
-_HELP_OPTIONS = ("--help-all", "-h, --help")
+_HELP_OPTIONS = ("-q, --quiet", "--help-all", "-h, --help")
 #: The most lines of help without --help-all, unless the options that have no title take more.
 _SCREEN_LINES = 40
 #: A valid number, for messages.
@@ -222,7 +222,14 @@ class Command(click.Command):
             callback=_print_all_help,
             help="Show all options and exit.",
         )
-        super().__init__(name, params=[*parameters, help_all], help=inspect.getdoc(function), callback=function)
+        quiet = click.Option(
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=_be_quiet,
+            help="Print only warnings and errors to stderr.",
+        )
+        super().__init__(name, params=[*parameters, quiet, help_all], help=inspect.getdoc(function), callback=function)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; without any, a command that needs some shows examples."""
@@ -344,6 +351,11 @@ def _print_all_help(context: click.Context, _option: click.Parameter, typed: boo
         context.meta[_HELP_ALL] = True
         click.echo(context.get_help())
         context.exit()
+
+
+def _be_quiet(_context: click.Context, _option: click.Parameter, typed: bool) -> None:
+    if typed:
+        QUIET.set(True)
 
 
 class Group(click.Group):

@@ -140,7 +140,7 @@ def compare(
             **run_options.limits,
         )
     for warning in comparison.warnings:
-        screen.print_message(warning)
+        screen.print_warning(warning)
     with screen.written_files() as written, placed_together(written):
         for name in [*(output or ()), *([report] if report is not None else ())]:
             comparison.write(name, force=force, command=screen.typed_command())

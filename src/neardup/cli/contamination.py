@@ -135,7 +135,7 @@ def contamination(
     _print_contamination(result, used | {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
         limit = f"{100 * (fail_over or 0):g}%"
-        screen.print_message(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
+        screen.print_warning(f"{result.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
 
 
 def _print_contamination(result: Contamination, places: dict[str, str | None]) -> None:

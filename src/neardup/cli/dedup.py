@@ -449,7 +449,7 @@ def _warn_if_outside_domain(classifier: Classifier | None, summary: Mapping[str,
     from neardup.classifier.domain import DomainCounts
 
     if complaint := classifier.domain_error(DomainCounts(details["candidates"], details["outside"], details["passed"])):
-        screen.print_message(f"{complaint}; its training figures do not hold here")
+        screen.print_warning(f"{complaint}; its training figures do not hold here")
 
 
 def pairs(

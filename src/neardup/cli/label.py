@@ -233,7 +233,7 @@ def link_printer(purpose: str) -> Callable[[str], None]:
     """Return a function that prints the link of a page, and what it is for."""
 
     def print_link(link: str) -> None:
-        screen.print_message(f"{purpose} at {link}")
+        screen.print_warning(f"{purpose} at {link}")
         screen.print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
 
     return print_link

@@ -90,8 +90,18 @@ def _escape_control(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
+#: Whether this call prints only warnings and errors to stderr.
+QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
+
+
 def print_message(message: str) -> None:
-    """Print one line to stderr."""
+    """Print one line to stderr, unless the call is quiet."""
+    if not QUIET.get():
+        print_warning(message)
+
+
+def print_warning(message: str) -> None:
+    """Print one line to stderr: a warning, an error, or what an interactive command cannot do without."""
     click.echo(f"neardup: {printable_line(message)}", err=True)
 
 
@@ -101,7 +111,7 @@ def print_interrupt(interrupt: KeyboardInterrupt) -> int:
     cause = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
     # After a hangup there may be no terminal.
     with suppress(OSError):
-        print_message(f"{cause}; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+        print_warning(f"{cause}; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
     return 128 + number
 
 
@@ -124,6 +134,8 @@ def stdout_is_unicode() -> bool:
 
 def print_summary(heading: str, rows: Mapping[str, str | None]) -> None:
     """Print a heading to stderr and the rows below it; rows without a value are left out."""
+    if QUIET.get():
+        return
     click.echo(click.style(heading, bold=True), err=True)
     for name, value in rows.items():
         if value:
@@ -231,29 +243,29 @@ _NAMED = 5
 def print_rejected_records(corpus: Corpus) -> None:
     """Print what was skipped, the first rejected records and all torn files, which make the command exit with 3."""
     if corpus.skipped:
-        print_message(f"skipped: {corpus.skipped}")
+        print_warning(f"skipped: {corpus.skipped}")
     rejected = corpus.rejected
     for example in rejected.examples:
-        print_message(f"rejected: {example}")
+        print_warning(f"rejected: {example}")
     if rejected.total > len(rejected.examples):
-        print_message(f"rejected: {rejected.total - len(rejected.examples):,} more; --quarantine FILE saves them all")
+        print_warning(f"rejected: {rejected.total - len(rejected.examples):,} more; --quarantine FILE saves them all")
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
-            print_message(f"rejected from the reference: {example}")
+            print_warning(f"rejected from the reference: {example}")
     encodings = corpus.encodings
     for name in list(encodings)[:_NAMED]:
-        print_message(f"{name} is not in UTF-8; it was read as {encodings[name]}")
+        print_warning(f"{name} is not in UTF-8; it was read as {encodings[name]}")
     if len(encodings) > _NAMED:
-        print_message(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
+        print_warning(f"{len(encodings) - _NAMED:,} more files are not in UTF-8; the summary names them")
     corpus.name_failed_pages()
     FAILED_PAGES.update(corpus.failed_pages.counts)
     for example in corpus.failed_pages.examples:
-        print_message(f"page without its main content: {example}; all of its text is compared")
+        print_warning(f"page without its main content: {example}; all of its text is compared")
     if corpus.failed_pages.total > len(corpus.failed_pages.examples):
         more = corpus.failed_pages.total - len(corpus.failed_pages.examples)
-        print_message(f"pages without their main content: {more:,} more")
+        print_warning(f"pages without their main content: {more:,} more")
     for torn in corpus.all_torn_files:
-        print_message(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
+        print_warning(str(torn) if corpus.allow_torn else f"{torn}; {torn.way_out()}")
     if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)
 
@@ -297,7 +309,7 @@ def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
 
     Each of the ``stages`` is numbered, as ``1/3 read``.
     """
-    if not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -107,7 +107,7 @@ def serve(
     from neardup.runtime import stop_signals
     from neardup.service.server import check_packages
 
-    check_packages("serve", "msgspec", "starlette", "uvicorn", "prometheus_client", "jinja2")
+    check_packages("serve", "msgspec", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:
         raise RecipeError("serve needs --store FILE, which keeps the window and all verdicts")
     from neardup.service.app import Service
@@ -176,7 +176,7 @@ def _serve_agent(
     from neardup.service.server import check_packages
 
     url, store = agent_options.url, window_options.store
-    check_packages("serve --mcp", "mcp", "msgspec", "starlette", *(("httpx",) if url else ()))
+    check_packages("mcp", "mcp", "msgspec", *(("httpx",) if url else ()))
     if (not store) == (url is None):
         raise RecipeError("--mcp needs --store FILE, which keeps all texts, or --url URL of a service: give one")
     from neardup.service.client import Client

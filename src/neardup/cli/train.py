@@ -258,7 +258,7 @@ def train(
             progress=progress,
         )
     for warning in training.warnings:
-        screen.print_message(warning)
+        screen.print_warning(warning)
     with screen.written_files() as written, placed_together(written):
         # The summary waits until the classifier is in its place, so neither appears if the other one cannot be written.
         if summary is not None:

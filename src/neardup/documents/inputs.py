@@ -348,7 +348,7 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
     except OSError as error:
         if not is_full(error):
             raise
-        reason = os.strerror(error.errno)
+        reason = error.strerror or "no space"
         raise InputError(
             f"{name} does not fit into {tempfile.gettempdir()} ({reason}): free some space there, or set TMPDIR to a "
             "larger place"

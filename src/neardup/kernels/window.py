@@ -1,4 +1,4 @@
-"""The index of a window: documents in a fixed order of features, candidates by counted list hits, exact overlaps.
+"""The index of a window: documents in a fixed order of features, candidates by counted keys, exact overlaps.
 
 Features are ordered rare first, by a vocabulary that was frozen some time ago. A feature of the vocabulary has a rank,
 the rarest 0; a feature outside it is unranked and counts as rarer than all ranks, in the order of hashes. Any fixed
@@ -30,17 +30,15 @@ from neardup.kernels.bits import (
     trailing_zeros,
 )
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, required_overlap, smallest_partner
-from neardup.kernels.compilation import inlined, inner_kernel, kernel
+from neardup.kernels.compilation import inlined, inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, find_slot, home_slot
 
-#: Ranks are below 2**22 and are sorted by two digits of 11 bits.
-DIGIT_BITS = 11
 _PREFETCH_DISTANCE = 12
 
 
 @inner_kernel
-def _sort_ranks(ranks, count, buffer, digits):
-    """Sort ranks[:count] with buffers: buffer (uint64) and digits (int64[2, 2**11])."""
+def _sort_ranks(ranks, count, bits, buffer, digits):
+    """Sort ranks[:count], below 4**bits, with buffers: buffer (uint64) and digits (int64[2, 2**bits])."""
     if count < 48:
         for i in range(1, count):
             value = ranks[i]
@@ -51,13 +49,13 @@ def _sort_ranks(ranks, count, buffer, digits):
             ranks[k] = value
         return
     digits[:] = 0
-    low = uint64((1 << DIGIT_BITS) - 1)
+    low = uint64((1 << bits) - 1)
     for i in range(count):
         digits[0, int64(ranks[i] & low)] += 1
-        digits[1, int64(ranks[i] >> uint64(DIGIT_BITS))] += 1
+        digits[1, int64(ranks[i] >> uint64(bits))] += 1
     first = int64(0)
     second = int64(0)
-    for d in range(1 << DIGIT_BITS):
+    for d in range(1 << bits):
         a, b = digits[0, d], digits[1, d]
         digits[0, d] = first
         digits[1, d] = second
@@ -68,20 +66,24 @@ def _sort_ranks(ranks, count, buffer, digits):
         buffer[digits[0, d]] = ranks[i]
         digits[0, d] += 1
     for i in range(count):
-        d = int64(buffer[i] >> uint64(DIGIT_BITS))
+        d = int64(buffer[i] >> uint64(bits))
         ranks[digits[1, d]] = buffer[i]
         digits[1, d] += 1
 
 
 @kernel
-def order_features(features, heads, keys, ranks, order, unranked, buffer, digits):
+def order_features(features, heads, keys, ranks, order, unranked, buffer):
     """Write each document's features in the window's order.
 
     features: uint64[m], distinct within a document; keys, ranks: uint64[t], uint32[t], the vocabulary, a hash table;
     order: uint64[m], gets for each document the unranked features, ascending, then the ranks of the others, ascending;
-    unranked: int64[n], gets how many are unranked; buffer: uint64, as long as the longest document; digits: int64[2,
-    2**11].
+    unranked: int64[n], gets how many are unranked; buffer: uint64, as long as the longest document.
     """
+    # Ranks are below half the slots, and are sorted by two digits: few values of a digit are faster for small sets.
+    bits = 1
+    while keys.shape[0] >> (2 * bits + 1):
+        bits += 1
+    digits = np.empty((2, 1 << bits), np.int64)
     has_vocabulary = keys.shape[0] > EMPTY_TABLE_SIZE
     at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
     for d in range(heads.shape[0] - 1):
@@ -108,7 +110,7 @@ def order_features(features, heads, keys, ranks, order, unranked, buffer, digits
             order[begin : begin + n_unranked] = np.sort(order[begin : begin + n_unranked])
         ranked = order[begin + n_unranked : end]
         ranked[:] = buffer[:count]
-        _sort_ranks(ranked, count, buffer, digits)
+        _sort_ranks(ranked, count, bits, buffer, digits)
 
 
 @kernel
@@ -130,8 +132,9 @@ def count_features(features, keys, counts):
 #: first and next document, limits of copied and merged entries, and the bytes that a document needs.
 CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, COPY_LIMIT, MERGE_LIMIT, REQUESTED = range(9)
 #: Further indices: keys in buckets, those of dropped segments among them, buckets, how many have memory, the power of
-#: two that they have reached, and the first bit of a key's tag.
-KEYS, DROPPED_KEYS, BUCKETS, BUCKET_LIMIT, LEVEL, TAG_SHIFT = range(9, 15)
+#: two that they have reached, the first bit of a key's tag; of the buckets that others continue in, the next one, how
+#: many have memory, and the first that is free again.
+KEYS, DROPPED_KEYS, BUCKETS, BUCKET_LIMIT, LEVEL, TAG_SHIFT, FURTHER, FURTHER_LIMIT, FREE = range(9, 18)
 #: Columns of a record: time, expiry, address, size, layout (``_layout_of``), serial number, and the two words of the
 #: text's digest.
 TIME, EXPIRY, ADDRESS, SIZE, LAYOUT, SERIAL, DIGEST, DIGEST_END = range(8)
@@ -153,7 +156,7 @@ class WindowIndex(NamedTuple):
 
     bases: uint64[c], the machine address of each chunk (``bits.pointer_to``); heads: uint64[a power of two], the newest
     block of each list; records: int64[a power of two, 8], a ring by document number; hits: uint8, as long as records,
-    the hits of each document for the current query, zeros between queries; counters: int64[15]; plan: int64[r, 4], how
+    the hits of each document for the current query, zeros between queries; counters: int64[18]; plan: int64[r, 4], how
     sets of some sizes are indexed, r = 0 if they are indexed by keys that they come with; salt: uint64, odd; buckets:
     uint64[c], the machine address of each chunk of the table of keys, see ``insert_in_buckets``.
     """
@@ -305,8 +308,10 @@ def insert_by_keys(keys, document, index):
 #: Words per bucket.
 BUCKET_WORDS = 16
 #: Entries per bucket, on average, above which buckets are added; a bucket has room for 15, and those that are still to
-#: give to a new bucket have twice as many as the others. Raising it saves memory and fills more buckets.
+#: give to a new bucket have twice as many as the others. Raising it saves memory, and makes more of them continue.
 ENTRIES_PER_BUCKET = 8
+#: The number of the first bucket that another one continues in, and of their chunk.
+FIRST_FURTHER = 1 << 29
 #: Tag bits of an entry, each of which allows one doubling of the table.
 TAG_BITS = 5
 #: A chunk of the table has 2**17 buckets, 8 MB.
@@ -318,7 +323,7 @@ _ENTRY_FLAG = uint32(1 << 31)
 _ALL_BITS = uint32(0xFFFFFFFF)
 _ENTRY_LANES = uint64(0xFFFE)
 _LANES = ir.VectorType(ir.IntType(32), BUCKET_WORDS)
-#: How many buckets, or lists, ahead memory is prefetched.
+#: How many buckets ahead memory is prefetched.
 _PREFETCH_BUCKETS = 16
 
 
@@ -343,20 +348,9 @@ def _words_below(typing, address, less, kept, bound):
 
 
 @inlined
-def _tag_of(key, index):
-    return uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
-
-
-@inlined
-def _bucket_entry(tag, document):
+def _bucket_entry(key, document, index):
+    tag = uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
     return _ENTRY_FLAG | (tag << uint32(DOCUMENT_BITS)) | document
-
-
-@inlined
-def _prefetch_bucket(keys, i, index):
-    """Prefetch the bucket of a key some places ahead; at the first key, those of all up to it."""
-    for k in range(i + _PREFETCH_BUCKETS if i > 0 else 0, min(i + _PREFETCH_BUCKETS + 1, keys.shape[0])):
-        prefetch(_bucket_address(keys[k], index))
 
 
 @inlined
@@ -375,45 +369,61 @@ def _bucket_address(key, index):
 
 
 @inlined
+def _prefetch_bucket(keys, i, index):
+    """Prefetch the bucket of a key some places ahead; at the first key, those of all up to it."""
+    for k in range(i + _PREFETCH_BUCKETS if i > 0 else 0, min(i + _PREFETCH_BUCKETS + 1, keys.shape[0])):
+        prefetch(_bucket_address(keys[k], index))
+
+
+@inlined
+def _next_bucket(bucket, index):
+    return _address_of_bucket(uint64(load_u32(bucket)), index)
+
+
+@inlined
 def _is_current(document, index):
     """Return whether a document is still indexed: numbers wrap around, so it is within half the range of the first."""
     return ((document - uint32(index.counters[FIRST])) & DOCUMENT_MASK) < HALF_RANGE
 
 
-@kernel
-def find_by_signatures(keys, min_hits, index, buffers, found):
-    """Add the rows of all documents with ``min_hits`` of the keys (uint64) to the candidates; return how many are."""
+@inlined
+def _count_bucket_hits(bucket, first_entry, min_hits, index, buffers, touched, found):
+    """Add a hit to each document of a bucket with the tag of an entry; see ``_count_hit``."""
     mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
-    heads = uint64(index.heads.ctypes.data)
-    count = keys.shape[0]
-    slots = np.empty(count, np.int64)
-    n_lists = int64(0)
-    touched = int64(0)
-    for i in range(count):
+    lanes = _words_below(bucket, first_entry, _ALL_BITS, uint32(1 << DOCUMENT_BITS)) & _ENTRY_LANES
+    while lanes:
+        row = uint64(load_u32(bucket + uint64(4) * trailing_zeros(lanes)) & mask)
+        touched, found = _count_hit(row, min_hits, index, buffers, touched, found)
+        lanes &= lanes - uint64(1)
+    return touched, found
+
+
+@leaf_kernel
+def find_by_signatures(keys, min_hits, further, entries, index, buffers, found):
+    """Add the rows of all documents with ``min_hits`` of the keys to the candidates; return how many there are.
+
+    keys, further, entries: uint64[k], uint64[k], uint32[k], the last two buffers.
+    """
+    n_further, touched = int64(0), int64(0)
+    for i in range(keys.shape[0]):
         _prefetch_bucket(keys, i, index)
-        bucket = _bucket_address(keys[i], index)
-        tag = _tag_of(keys[i], index)
-        lanes = (
-            _words_below(bucket, _bucket_entry(tag, uint32(0)), _ALL_BITS, uint32(1 << DOCUMENT_BITS)) & _ENTRY_LANES
-        )
-        while lanes:
-            row = uint64(load_u32(bucket + uint64(4) * trailing_zeros(lanes)) & mask)
-            touched, found = _count_hit(row, min_hits, index, buffers, touched, found)
-            lanes &= lanes - uint64(1)
-        if (load_u32(bucket) >> tag) & uint32(1):
-            slots[n_lists] = list_slot(keys[i], index.heads)
-            prefetch(heads + uint64(8 * slots[n_lists]))
-            n_lists += 1
-    for i in range(n_lists + _PREFETCH_BUCKETS):
-        if i < n_lists:
-            head = index.heads[slots[i]]
-            if head >= uint64(index.counters[OLDEST]):
-                pointer = pointer_to(index.bases, head)
-                prefetch(pointer)
-                prefetch(pointer + uint64(64))
-        if i >= _PREFETCH_BUCKETS:
-            head = index.heads[slots[i - _PREFETCH_BUCKETS]]
-            touched, found = _count_list_hits(head, min_hits, index, buffers, touched, found)
+        bucket, entry = _bucket_address(keys[i], index), _bucket_entry(keys[i], uint32(0), index)
+        touched, found = _count_bucket_hits(bucket, entry, min_hits, index, buffers, touched, found)
+        if load_u32(bucket):
+            further[n_further], entries[n_further] = _next_bucket(bucket, index), entry
+            prefetch(further[n_further])
+            n_further += 1
+    # All second buckets, then all third ones: so the next one of each has time to arrive.
+    while n_further:
+        n_left = int64(0)
+        for i in range(n_further):
+            bucket, entry = further[i], entries[i]
+            touched, found = _count_bucket_hits(bucket, entry, min_hits, index, buffers, touched, found)
+            if load_u32(bucket):
+                further[n_left], entries[n_left] = _next_bucket(bucket, index), entry
+                prefetch(further[n_left])
+                n_left += 1
+        n_further = n_left
     for k in range(touched):
         index.hits[buffers.touched[k]] = 0
     for k in range(found):
@@ -422,66 +432,103 @@ def find_by_signatures(keys, min_hits, index, buffers, found):
     return found
 
 
-@kernel
+@inlined
+def _free_lanes(bucket, first):
+    expired = ~_words_below(bucket, first, DOCUMENT_MASK, HALF_RANGE)
+    return (expired | _words_below(bucket, uint32(0), _ALL_BITS, uint32(1))) & _ENTRY_LANES
+
+
+@inlined
+def _add_entry(bucket, entry, first, index):
+    """Add an entry to a bucket, the second one that it continues in, or a new second one."""
+    lanes = _free_lanes(bucket, first)
+    if not lanes:
+        second = uint64(load_u32(bucket))
+        at = _address_of_bucket(second, index)
+        if second:
+            lanes = _free_lanes(at, first)
+        if not lanes:
+            new = uint64(index.counters[FREE])
+            if new:
+                at = _address_of_bucket(new, index)
+                index.counters[FREE] = load_u32(at)
+            else:
+                new = uint64(index.counters[FURTHER])
+                index.counters[FURTHER] += 1
+                at = _address_of_bucket(new, index)
+            store_u32(at, uint32(second))
+            store_u32(bucket, uint32(new))
+            lanes = uint64(2)
+        bucket = at
+    store_u32(bucket + uint64(4) * trailing_zeros(lanes), entry)
+
+
+@leaf_kernel
 def insert_in_buckets(keys, document, index):
     """Insert a document under its keys.
 
-    A bucket has 16 words: a bit for each tag that overflowed, then 15 entries of a tag of the key and a document. An
-    entry of an expired document is overwritten; an entry without space goes to the list of its key.
+    A bucket has 16 words: the number of the bucket that it continues in, or 0, then 15 entries of a tag of the key and
+    a document. An entry of an expired document is overwritten.
     """
-    document_bits = uint32(document) & DOCUMENT_MASK
     first = uint32(index.counters[FIRST])
-    count = keys.shape[0]
-    full = np.empty(count, np.uint64)
-    n_full = int64(0)
-    for i in range(count):
+    for i in range(keys.shape[0]):
         _prefetch_bucket(keys, i, index)
-        bucket = _bucket_address(keys[i], index)
-        expired = ~_words_below(bucket, first, DOCUMENT_MASK, HALF_RANGE)
-        free = (expired | _words_below(bucket, uint32(0), _ALL_BITS, uint32(1))) & _ENTRY_LANES
-        tag = _tag_of(keys[i], index)
-        if free:
-            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(tag, document_bits))
-        else:
-            store_u32(bucket, load_u32(bucket) | (uint32(1) << tag))
-            full[n_full] = keys[i]
-            n_full += 1
-    index.counters[KEYS] += count
-    if n_full:
-        insert_by_keys(full[:n_full], document, index)
+        entry = _bucket_entry(keys[i], uint32(document) & DOCUMENT_MASK, index)
+        _add_entry(_bucket_address(keys[i], index), entry, first, index)
+    index.counters[KEYS] += keys.shape[0]
 
 
-@kernel
+@inlined
+def _split_bucket(index, counters):
+    """Add a bucket, which gets the entries of another one whose next bit of the tag is set."""
+    first = uint32(counters[FIRST])
+    bit = uint32(DOCUMENT_BITS + counters[LEVEL] - counters[TAG_SHIFT])
+    low = _address_of_bucket(uint64(counters[BUCKETS] - (int64(1) << counters[LEVEL])), index)
+    high = _address_of_bucket(uint64(counters[BUCKETS]), index)
+    number = load_u32(low)
+    store_u32(low, uint32(0))
+    n_low, n_high = uint64(0), uint64(0)
+    for at in range(uint64(4), uint64(4 * BUCKET_WORDS), uint64(4)):
+        entry = load_u32(low + at)
+        store_u32(low + at, uint32(0))
+        if entry != 0 and _is_current(entry, index):
+            if (entry >> bit) & uint32(1):
+                n_high += uint64(4)
+                store_u32(high + n_high, entry)
+            else:
+                n_low += uint64(4)
+                store_u32(low + n_low, entry)
+    while number:
+        bucket = _address_of_bucket(uint64(number), index)
+        for at in range(uint64(4), uint64(4 * BUCKET_WORDS), uint64(4)):
+            entry = load_u32(bucket + at)
+            store_u32(bucket + at, uint32(0))
+            if entry != 0 and _is_current(entry, index):
+                _add_entry(high if (entry >> bit) & uint32(1) else low, entry, first, index)
+        following = load_u32(bucket)
+        store_u32(bucket, uint32(counters[FREE]))
+        counters[FREE] = number
+        number = following
+    counters[BUCKETS] += 1
+    counters[LEVEL] += counters[BUCKETS] == int64(2) << counters[LEVEL]
+
+
+@leaf_kernel
 def add_buckets(keys, index):
     """Add buckets until a number of further keys fits well; return whether there is memory for them.
 
-    Each bucket in turn gives the entries whose next bit of their tag is set to a new bucket. So no document waits for a
-    table to be copied, and there are never two tables.
+    One after the other, so that no document waits for a table to be copied, and there are never two tables.
     """
     counters = index.counters
-    while counters[KEYS] - counters[DROPPED_KEYS] + keys > ENTRIES_PER_BUCKET * counters[BUCKETS]:
-        bit = counters[LEVEL] - counters[TAG_SHIFT]
-        if bit == TAG_BITS:
-            break
+    # The entries of a bucket that is split are in three others at most before it is free.
+    while counters[FURTHER] + keys + 4 <= counters[FURTHER_LIMIT]:
+        fits = counters[KEYS] - counters[DROPPED_KEYS] + keys <= ENTRIES_PER_BUCKET * counters[BUCKETS]
+        if fits or counters[LEVEL] - counters[TAG_SHIFT] == TAG_BITS:
+            return True
         if counters[BUCKETS] == counters[BUCKET_LIMIT]:
             return False
-        low = _address_of_bucket(uint64(counters[BUCKETS] - (int64(1) << counters[LEVEL])), index)
-        high = _address_of_bucket(uint64(counters[BUCKETS]), index)
-        store_u32(high, load_u32(low))
-        n_low, n_high = uint64(0), uint64(0)
-        for at in range(uint64(1), uint64(BUCKET_WORDS)):
-            entry = load_u32(low + uint64(4) * at)
-            store_u32(low + uint64(4) * at, uint32(0))
-            if entry != 0 and _is_current(entry, index):
-                if (entry >> uint32(DOCUMENT_BITS + bit)) & uint32(1):
-                    n_high += uint64(1)
-                    store_u32(high + uint64(4) * n_high, entry)
-                else:
-                    n_low += uint64(1)
-                    store_u32(low + uint64(4) * n_low, entry)
-        counters[BUCKETS] += 1
-        counters[LEVEL] += counters[BUCKETS] == int64(2) << counters[LEVEL]
-    return True
+        _split_bucket(index, counters)
+    return False
 
 
 #: Columns of a plan: the least size of a row's documents, the bits of a cell, the keys that matches share, and the
@@ -668,7 +715,8 @@ def find_candidates(order, unranked, rule, signatures, index, buffers):
         if row != own_row:
             salt = index.salt + uint64(2 * row)
             keys = pair_signatures(order, unranked, size - required + shared_keys, plan[row, CELL_BITS], salt)
-        found = find_by_signatures(keys, shared_keys, index, buffers, found)
+        further, entries = np.empty(keys.shape[0], np.uint64), np.empty(keys.shape[0], np.uint32)
+        found = find_by_signatures(keys, shared_keys, further, entries, index, buffers, found)
     for k in range(found):
         index.hits[buffers.candidates[k]] = 0
     return found
@@ -856,11 +904,11 @@ def match_and_insert(begin, documents, rule, window, index, buffers, kind, searc
         if entry_modes[i]:
             if counters[NEXT] - counters[FIRST] >= index.records.shape[0]:
                 return i, NEEDS_RECORDS
-            keys = max(documents.keys.shape[1], signatures.shape[0])
+            keys = documents.keys.shape[1]
             counters[REQUESTED] = 8 * (size + 2 + keys) + keys * (HEADER_BYTES + 4 * BLOCK_ENTRIES)
             if counters[END] - counters[CURSOR] < counters[REQUESTED]:
                 return i, NEEDS_MEMORY
-            if not add_buckets(signatures.shape[0], index):
+            if kind == BY_PREFIX and not add_buckets(signatures.shape[0], index):
                 return i, NEEDS_BUCKETS
         if searches and _find_matches(i, documents, signatures, rule, window, index, buffers, kind, False, out, 0)[0]:
             record = index.records[out[0, 0]]

@@ -1,8 +1,7 @@
 """The join of sets with frequent features: partners are counted, list by list, in the index of the window.
 
 Where rare-first prefixes lead to thousands of sets, most of those do not match, and comparing them takes the time. Here
-a partner must be hit in several lists before it is compared (ScanCount: Li, Lu & Lu, ICDE 2008), and large sets are
-found by signatures of two features.
+a partner must share several keys before it is compared (ScanCount: Li, Lu & Lu, ICDE 2008): signatures of two features.
 """
 
 from __future__ import annotations

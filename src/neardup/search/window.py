@@ -304,9 +304,12 @@ _LAST_STAGE = max(_STAGES)
 _MIN_EPOCH, _MAX_EPOCH = 1 << 16, 1 << 24
 #: Documents sampled for the feature order of an epoch.
 _SAMPLE = 8192
-#: The documents of an older epoch that are read for the next one per arriving document, and the batch size. Raising the
-#: first completes the next epoch sooner, and makes single documents slower until then.
-_REBUILD_RATE, _DOCUMENTS_AT_A_TIME = 8, 256
+#: The documents of an older epoch that are read for the next one per arriving document. Raising it completes the next
+#: epoch sooner, and makes single documents slower until then.
+_REBUILD_RATE = 8
+#: How many documents are searched or only inserted at a time. At a restart other threads read and extract: raising the
+#: second lets this one wait for them less often.
+_SEARCHED_AT_A_TIME, _INSERTED_AT_A_TIME = 256, 4096
 
 
 class Arrivals(NamedTuple):
@@ -407,8 +410,9 @@ class Window:
         count = len(arrivals.serials)
         best, scores = np.full((count, 6), -1), np.full(count, -1.0)
         heads = row_heads(arrivals.block.sizes)
-        for begin in range(0, count, _DOCUMENTS_AT_A_TIME):
-            end = min(begin + _DOCUMENTS_AT_A_TIME, count)
+        at_a_time = _SEARCHED_AT_A_TIME if searches else _INSERTED_AT_A_TIME
+        for begin in range(0, count, at_a_time):
+            end = min(begin + at_a_time, count)
             self._renew(end - begin)
             part, part_heads = arrivals, heads
             if end - begin < count:

@@ -113,8 +113,7 @@ class Vocabulary(NamedTuple):
         """Return the features of documents in this order, and the number of unknown ones of each document."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        digits = np.empty((2, 1 << kw.DIGIT_BITS), np.int64)
-        kw.order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
+        kw.order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order))
         return order, raws
 
 
@@ -254,7 +253,7 @@ class Epoch:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
-        counters = np.zeros(15, np.int64)
+        counters = np.zeros(18, np.int64)
         counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(1)
         counters[kw.SEGMENT] = counters[kw.OLDEST] = counters[kw.CURSOR]
         self._records = _new_records(_RINGS * _FIRST_RECORDS)
@@ -262,20 +261,21 @@ class Epoch:
         uses_buckets = kind == kw.BY_PREFIX
         self._lists = kw.WindowIndex(
             self._chunks.bases,
-            np.zeros(max(slots >> 4, 1) if uses_buckets else slots, np.uint64),
+            np.zeros(1 if uses_buckets else slots, np.uint64),
             self._records[:_FIRST_RECORDS],
             hits,
             counters,
             plan_of(rule) if uses_buckets else np.empty((0, 4), np.int64),
             np.uint64(secrets.randbits(64) | 1) if salt is None else salt,
-            np.zeros(_MAX_BUCKET_CHUNKS, np.uint64),
+            np.zeros(2 * _MAX_BUCKET_CHUNKS, np.uint64),
         )
         self._bucket_chunks: list[Bytes] = []
         if uses_buckets:
             counters[kw.BUCKETS] = initial_bucket_count(slots, keys)
             counters[kw.LEVEL] = counters[kw.TAG_SHIFT] = int(counters[kw.BUCKETS]).bit_length() - 1
+            counters[kw.FURTHER] = counters[kw.FURTHER_LIMIT] = kw.FIRST_FURTHER
             while counters[kw.BUCKET_LIMIT] < counters[kw.BUCKETS]:
-                self._add_bucket_chunk()
+                self._add_bucket_chunk(kw.BUCKET_LIMIT)
         self._buffers = self._new_buffers()
 
     @property
@@ -303,7 +303,8 @@ class Epoch:
         """The bytes of memory in use: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
         tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes
-        tables += 4 * kw.BUCKET_WORDS * int(counters[kw.BUCKETS]) + self.vocabulary.bytes
+        buckets = counters[kw.BUCKETS] + counters[kw.FURTHER] % kw.FIRST_FURTHER
+        tables += 4 * kw.BUCKET_WORDS * int(buckets) + self.vocabulary.bytes
         return self._chunks.used_bytes(int(counters[kw.CURSOR])) + tables
 
     def begin_segment(self, key: int) -> None:
@@ -377,7 +378,9 @@ class Epoch:
                 size, cursor = int(counters[kw.REQUESTED]), int(counters[kw.CURSOR])
                 counters[kw.CURSOR], counters[kw.END] = self._chunks.extend(size, cursor, large_pages=True)
             elif status == kw.NEEDS_BUCKETS:
-                self._add_bucket_chunk()
+                counters = self._lists.counters
+                is_full = counters[kw.BUCKETS] == counters[kw.BUCKET_LIMIT]
+                self._add_bucket_chunk(kw.BUCKET_LIMIT if is_full else kw.FURTHER_LIMIT)
             else:
                 self._grow()
 
@@ -470,12 +473,13 @@ class Epoch:
             np.zeros(max(len(self.vocabulary.features), 1), np.uint8),
         )
 
-    def _add_bucket_chunk(self) -> None:
+    def _add_bucket_chunk(self, limit: int) -> None:
+        """Add memory for buckets, or for those that others continue in: ``limit`` is the counter of how many it has."""
         counters, large = self._lists.counters, self._lists.counters[kw.BUCKETS] > _MIN_LARGE_PAGES
         chunk = map_memory(4 * kw.BUCKET_WORDS * kw.BUCKETS_PER_CHUNK, large_pages=bool(large))
-        self._lists.buckets[len(self._bucket_chunks)] = chunk.ctypes.data
+        self._lists.buckets[counters[limit] // kw.BUCKETS_PER_CHUNK] = chunk.ctypes.data
         self._bucket_chunks.append(chunk)
-        counters[kw.BUCKET_LIMIT] += kw.BUCKETS_PER_CHUNK
+        counters[limit] += kw.BUCKETS_PER_CHUNK
 
     def _grow(self) -> None:
         """Double the ring of records, and move records to their new places."""

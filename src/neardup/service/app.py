@@ -181,10 +181,14 @@ class _Api:
             return Problem(
                 404, "This index was deleted before the request was answered; PUT /v1/indexes/{name} makes one"
             )
+        # As it was sent: a decoded path could write lines of its own.
+        asked = scope["method"], scope["raw_path"].decode("latin-1")
+        if isinstance(error, StoreError):
+            _log.warning("%s %s: %s", *asked, error)
         if isinstance(error, NeardupError):
             status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
             return Problem(status, self._indexes.without_paths(str(error)))
-        _log.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        _log.error("%s %s", *asked, exc_info=error)
         if isinstance(error, OSError):
             return Problem(503, f"The service cannot use its files ({error.strerror}); its log has the details")
         return Problem(500, "The service failed; its log has the details")

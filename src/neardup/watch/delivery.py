@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import NeardupError
+from neardup.items.formats import parse_items
+from neardup.items.item import BrokenPart, Item, Items
 from neardup.watch.evidence import rejection_record
-from neardup.watch.formats import parse_items
 from neardup.watch.inbox import SettledFile, origin_of, printable_path, read_unchanged
-from neardup.watch.items import BrokenPart, Item, Items
 from neardup.watch.settings import DONE, DUPLICATES, ORIGINALS, QUARANTINE, WatchSettings
 
 if TYPE_CHECKING:

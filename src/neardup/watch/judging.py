@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import InputError, NeardupError, quoted
+from neardup.items.item import Item
 from neardup.stream.document import Document
 from neardup.stream.store import text_digest
 from neardup.text.contents import content_of
 from neardup.watch.delivery import Delivery
 from neardup.watch.evidence import verdict_record
 from neardup.watch.inbox import FileChanged, Inbox, SettledFile, origin_of, printable_path
-from neardup.watch.items import Item
 from neardup.watch.log import Counters, Log, error_reason
 from neardup.watch.settings import LEFT_IN_INBOX, WatchSettings
 

@@ -21,10 +21,10 @@ from neardup.watch.placement import tag_of
 from neardup.watch.settings import FOLDERS
 
 if TYPE_CHECKING:
+    from neardup.items.item import Item
     from neardup.stream.document import Arrival
     from neardup.stream.index import Index
     from neardup.stream.store import Store
-    from neardup.watch.items import Item
 
 
 class PlacedItems:

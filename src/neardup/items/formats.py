@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from neardup.documents.inputs import kind_of_bytes
+from neardup.items.archives import crawl_items, mail_items, mailbox_items
+from neardup.items.feeds import FEEDS, feed_items, load_lxml, root_name
+from neardup.items.item import NO_TEXT, TRUNCATED_FILE, Item, Items, Note
+from neardup.items.json_items import json_lines, json_values
 from neardup.text.contents import require_content
 from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_partial_bom
 from neardup.text.html import TagScanner, strip_tags
-from neardup.watch.archives import crawl_items, mail_items, mailbox_items
-from neardup.watch.feeds import FEEDS, feed_items, load_lxml, root_name
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note
-from neardup.watch.json_items import json_lines, json_values
 
 #: ``xml`` is XML of a kind that cannot be read.
 Kind = Literal[

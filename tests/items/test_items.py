@@ -11,7 +11,7 @@ import pytest
 from samples import ATOM, RSS2, SAMPLES, item_fields, read_file
 from web_pages import needs_html, page, paragraphs
 
-from neardup.watch.formats import kind_of
+from neardup.items.formats import kind_of
 
 
 @pytest.mark.parametrize("name", SAMPLES)

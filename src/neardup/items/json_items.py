@@ -9,8 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
-from neardup.text.encoding import decode_complete, decode_utf8
-from neardup.watch.items import (
+from neardup.items.item import (
     NO_TEXT,
     TRUNCATED_FILE,
     Item,
@@ -22,6 +21,7 @@ from neardup.watch.items import (
     join_title,
     plain_text,
 )
+from neardup.text.encoding import decode_complete, decode_utf8
 
 _NOT_JSON = "not valid JSON"
 

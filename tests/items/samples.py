@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from neardup.watch.formats import parse_items
-from neardup.watch.items import Item, Items
+from neardup.items.formats import parse_items
+from neardup.items.item import Item, Items
 
 RSS2 = """<?xml version="1.0" encoding="UTF-8"?>
 <?xml-stylesheet type="text/xsl" href="/feed.xsl"?>

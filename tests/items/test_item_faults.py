@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import JSON_LINES, JSON_LIST, SAMPLES, item_fields, read_file
 
-from neardup.watch import formats
-from neardup.watch.items import TRUNCATED_FILE
+from neardup.items import formats
+from neardup.items.item import TRUNCATED_FILE
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 

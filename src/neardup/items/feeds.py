@@ -18,9 +18,9 @@ from html.entities import html5
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import InputError
+from neardup.items.item import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines, strip_tags
-from neardup.watch.items import NO_TEXT, TRUNCATED_FILE, Item, Items, Note, fullest, join_title, plain_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

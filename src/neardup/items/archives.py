@@ -11,7 +11,7 @@ from neardup.documents.mail import mails_in, parse_mail
 from neardup.documents.parsed import Parsed
 from neardup.documents.rejected import Skipped
 from neardup.documents.warc import PAGE_TYPES, parse_records
-from neardup.watch.items import NO_TEXT, Item, Items, Note, join_title
+from neardup.items.item import NO_TEXT, Item, Items, Note, join_title
 
 _READ = 1 << 18
 
