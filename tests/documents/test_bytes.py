@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,6 +38,10 @@ def zstd(data: bytes, window: int = 20) -> bytes:
     return zstandard.ZstdCompressor(compression_params=parameters).compress(data)
 
 
+#: Options of LZMA that few writers use: the start of the file is another one.
+SMALL_LZMA = {"id": lzma.FILTER_LZMA1, "dict_size": 1 << 12, "lc": 0, "lp": 2, "pb": 0}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "times"),
     [
@@ -50,6 +55,8 @@ def zstd(data: bytes, window: int = 20) -> bytes:
         ("a.jsonl.bz2", bz2.compress(DATA) + bz2.compress(DATA), 2),
         ("a.jsonl.xz", lzma.compress(DATA) + bytes(8) + lzma.compress(DATA), 2),
         ("a.jsonl.lzma", lzma.compress(DATA, lzma.FORMAT_ALONE), 1),
+        ("a.jsonl.lzma", lzma.compress(DATA, lzma.FORMAT_ALONE, filters=[SMALL_LZMA]), 1),
+        ("a.jsonl.lzma", DATA, 1),
         ("a.jsonl", lzma.compress(DATA), 1),
     ],
 )
@@ -102,7 +109,10 @@ def archive(kind: str) -> bytes:
         ("a.jsonl.lz4", b"\x04\x22\x4d\x18" + DATA, "compressed with lz4"),
         ("a.jsonl.sz", b"\xff\x06\x00\x00sNaPpY" + DATA, "compressed with snappy"),
         ("a.jsonl.br", b"\x1b\x03" + bytes(range(200)), "compressed with brotli by its name"),
-        ("a.jsonl", b"ORC" + DATA, "an ORC file"),
+        ("a.jsonl.lz", b"LZIP\0" + DATA, "compressed with lzip"),
+        ("a.jsonl", b"ORC\x0a\0" + DATA, "an ORC file"),
+        ("a.parquet", b"PARE\x15\0" + DATA, "an encrypted Parquet file"),
+        ("a.gz", gzip.compress(b"filedesc://a.arc 0.0.0.0 20240101000000 text/plain 0\n"), "is an ARC file"),
     ],
 )
 def test_other_compressions_and_archives_are_refused_by_name(
@@ -113,6 +123,13 @@ def test_other_compressions_and_archives_are_refused_by_name(
         open_corpus([tmp_path / name])
     assert words in str(caught.value)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.csv", b"ORCID,text\n1,one two\n"), ("a.txt.gz", b"PAREIL text")])
+def test_a_text_may_begin_with_the_letters_of_another_format(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with open_corpus([tmp_path / name], ids="rows") as corpus:
+        assert len(texts_of(corpus)) == 1
 
 
 JSON_LINES = [
@@ -379,3 +396,31 @@ def test_devices_silent_pipes_and_closed_stdin_are_refused(tmp_path: Path, monke
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(errors.InputError, match="standard input, which is closed"):
         open_corpus(["-"])
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+def test_short_texts_in_any_encoding_of_parquet_are_read(tmp_path: Path, encoding: str, kind: pa.DataType) -> None:
+    # Rows of few bytes are read as a dictionary, which Arrow does not make of these encodings.
+    texts = [f"a text of some words, number {row % 900}" for row in range(3000)]
+    table = pa.table({"text": pa.array(texts, kind), "label": pa.array(["a", "b", "c"] * 1000)})
+    pq.write_table(
+        table, tmp_path / "a.parquet", use_dictionary=["label"], column_encoding={"text": encoding}, row_group_size=1000
+    )
+    with open_corpus([tmp_path / "a.parquet"]) as corpus:
+        assert texts_of(corpus) == texts
+        assert not corpus.rejected.counts
+        corpus.copy(np.arange(3000) % 2 == 0, str(tmp_path / "kept.parquet"))
+    assert pq.read_table(tmp_path / "kept.parquet").column("label").to_pylist() == (["a", "b", "c"] * 1000)[::2]
+
+
+def test_a_parquet_footer_without_a_total_is_read_and_one_with_more_rows_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [f"text {row}" for row in range(77)]}), path)
+    whole = path.read_bytes()
+    start = whole.index(b"\x16\x9a\x01", len(whole) - int.from_bytes(whole[-8:-4], "little") - 8)
+    for number, rows in ((b"\x80\x00", 77), (b"\x9c\x01", 0)):
+        path.write_bytes(whole[: start + 1] + number + whole[start + 3 :])
+        with open_corpus([path], allow_torn=True, text_column="text") as corpus:
+            assert len(texts_of(corpus)) == rows
+            assert bool(corpus.torn_files) is (rows == 0)

@@ -237,6 +237,8 @@ def test_empty_inputs_have_no_documents(tmp_path: Path) -> None:
         ("photo.jpg", b"\xff\xd8\xff", "is of no known format"),
         ("array.json", b'[{"text": "a"}]', "is a JSON array"),
         ("mac.csv", b"id,text\r1,a\r", "bare carriage return"),
+        ("quoted.csv", b'"id","text"\r"1","a"\r', "bare carriage return"),
+        ("twice.csv", b'"id","text"\r\r\n"1","a"\r\r\n', "bare carriage return"),
         ("indented.json", b'{\n "text": "a"\n}\n', "has objects of several lines"),
         ("wide.jsonl", '{"text": "a"}\n'.encode("utf-16"), "is encoded in UTF-16: convert it to UTF-8"),
         ("wide.csv", "text\na\n".encode("utf-16-be"), "is encoded in UTF-16: convert it to UTF-8"),

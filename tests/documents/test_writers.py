@@ -215,6 +215,18 @@ def test_odd_json_fits_a_table_and_types_that_do_not_are_refused_in_one_sentence
     assert not (tmp_path / "p.parquet").exists()
 
 
+@pytest.mark.parametrize("target", MAIN_FORMATS)
+@pytest.mark.parametrize(
+    "field", [r'"\udfaa": 1', r'"a": {"\udfaa": 1}', r'"a": [{"\udfaa": 1}]', r'"a": {"\udfaa": 1, "\ud800": "x"}']
+)
+def test_a_name_with_a_lone_surrogate_goes_through_every_format(tmp_path: Path, field: str, target: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "b", ' + field + "}\n")
+    output = copy_rows(tmp_path, path, f"o{target}", [0, 1])
+    with open_corpus([output]) as corpus:
+        assert texts_of(corpus) == ["a", "b"]
+
+
 def test_columns_of_two_types_go_into_a_folder_if_not_into_one_table(tmp_path: Path) -> None:
     paths = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
     paths[0].write_text('{"id": "1", "text": "a"}\n')

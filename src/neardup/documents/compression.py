@@ -24,6 +24,8 @@ _STARTS: tuple[tuple[re.Pattern[bytes], Codec], ...] = (
     (re.compile(rb"BZh[1-9]"), "bz2"),
     (re.compile(rb"\xfd7zXZ\0|\x5d\0\0[\0-\xff]{2}(?:[\0-\xff]{3}\0|\xff{8})", re.DOTALL), "xz"),
 )
+#: The start of a .lzma file with any options: too vague without its name, but nothing that a text may begin with.
+_LZMA_START = re.compile(rb"[\0-\xe0][\0-\xff]{4}(?:[\0-\xff]{5}\0{3}|\xff{8})", re.DOTALL)
 #: Bytes that decide about the codec.
 _LONGEST_START = 16
 #: The largest window of zstd that is accepted: 2 GiB, as written by ``zstd --long=31``.
@@ -48,12 +50,18 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"\x82SNAPPY\x00", "compressed with snappy", _RECOMPRESS),
     (b"\x89LZO\x00\r\n\x1a\n", "compressed with lzop", _RECOMPRESS),
     (b"LZIP\x01", "compressed with lzip", _RECOMPRESS),
+    (b"LZIP\x00", "compressed with lzip", _RECOMPRESS),
     (b"\x1f\x9d", "compressed with compress", _RECOMPRESS),
-    (b"ORC", "an ORC file", _CONVERT),
+    (b"filedesc://", "an ARC file", "convert it to WARC, for instance with warcio recompress"),
     (b"Obj\x01", "an Avro file", _CONVERT),
     (b"SQLite format 3\x00", "an SQLite database", _CONVERT),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _CONVERT),
     (b"%PDF-", "a PDF file", "extract its text first"),
+)
+#: Formats that begin with letters, as a text may, and hold zeros soon after, as no text does.
+_FOREIGN_LETTERS: tuple[tuple[bytes, str, str], ...] = (
+    (b"ORC", "an ORC file", _CONVERT),
+    (b"PARE", "an encrypted Parquet file", "decrypt it first"),
 )
 #: Formats without such bytes, by the ends of names.
 _FOREIGN_SUFFIXES = {".br": "brotli", ".snappy": "snappy", ".sz": "snappy", ".lzo": "lzop", ".lz4": "lz4"}
@@ -61,8 +69,10 @@ _TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _ZEROS = re.compile(rb"\0*+")
 
 
-def codec_of_bytes(head: bytes) -> Codec | None:
-    """Return the codec that the first bytes show; None if they show none."""
+def codec_of_bytes(head: bytes, name: str = "") -> Codec | None:
+    """Return the codec that the first bytes show, those of a file named .lzma more readily; None if they show none."""
+    if name.lower().endswith(".lzma") and _LZMA_START.match(head):
+        return "xz"
     return next((codec for start, codec in _STARTS if start.match(head)), None)
 
 
@@ -87,7 +97,7 @@ def foreign_format(head: bytes, codec: Codec | None, name: str) -> str:
         return f"is compressed twice ({second} in {codec}): decompress it once"
     if is_archive(head):
         return f"{inside}is a tar archive: {_UNPACK}"
-    for start, noun, way_out in _FOREIGN:
+    for start, noun, way_out in _FOREIGN + (_FOREIGN_LETTERS if b"\0" in head else ()):
         if head.startswith(start):
             return f"{inside}is {noun}, which is not read: {way_out}"
     suffix = name[name.rfind(".") :].lower() if "." in name else ""

@@ -140,7 +140,7 @@ def _format_of(file: InputFile, notes: list[str]) -> Format:
         head = read_head(file, None, 1024) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named_format
-    codec = codec_of_bytes(read_head(file, None, 16))
+    codec = codec_of_bytes(read_head(file, None, 16), file.name)
     head = read_head(file, codec)
     if foreign := foreign_format(head, codec, file.name):
         raise InputError(f"{file.name} {foreign}")

@@ -95,6 +95,8 @@ class DelimitedDialect:
 
     def read_header(self, header: bytes, name: str) -> None:
         """Set the column names; a name that occurs twice gets a number."""
+        if b"\r" in header.removesuffix(b"\n").removesuffix(b"\r"):
+            raise InputError(f"{name}: lines end with a bare carriage return; convert them to line feeds")
         try:
             fields = self._split(header.decode())
         except (UnicodeDecodeError, RecordError):
@@ -102,8 +104,6 @@ class DelimitedDialect:
                 f"{name}: its header row is not valid UTF-8 or has an open quote; give a CSV file with "
                 f"column names in its first row, or read quotes as characters with {quoting_none()}"
             ) from None
-        if b"\r" in header.rstrip(b"\r\n"):
-            raise InputError(f"{name}: lines end with a bare carriage return; convert them to line feeds")
         for field in fields:
             unique, number = field, 2
             while unique in self.names:

@@ -193,7 +193,8 @@ def _plain_value(value: Any, kind: pa.DataType) -> Any:
         # The schema is still open: any double stands for one that is out of range.
         return number if math.isfinite(number) or not pa.types.is_null(kind) else 0.5
     if isinstance(value, dict):
-        return {name: _plain_value(inner, _field_type(kind, name)) for name, inner in value.items()}
+        plain = {name.encode(errors="replace").decode(): inner for name, inner in value.items()}
+        return {name: _plain_value(inner, _field_type(kind, name)) for name, inner in plain.items()}
     if isinstance(value, list):
         item = kind.value_type if pa.types.is_list(kind) else pa.null()
         return [_plain_value(inner, item) for inner in value]

@@ -70,7 +70,9 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
         return pa.int64() if INTEGER.match(value) else pa.float64()
     if isinstance(value, dict):
         fields = value.items() if depth < _DEEPEST else ()
-        return pa.struct([(name, type_of(inner, depth + 1)) for name, inner in fields])
+        # A name with a lone surrogate is no name in Arrow; outputs have a question mark in its place.
+        plain = {name.encode(errors="replace").decode(): inner for name, inner in fields}
+        return pa.struct([(name, type_of(inner, depth + 1)) for name, inner in plain.items()])
     if isinstance(value, list):
         item = pa.null()
         for inner in value if depth < _DEEPEST else ():

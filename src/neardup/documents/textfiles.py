@@ -186,7 +186,7 @@ def content_of(file: InputFile) -> FoundText:
     largest = largest_record(file.max_document)
     with closing(Stream(file, None)) as stream:
         content, damage = stream.read(min(largest, file.size) + 1), ""
-    codec = codec_of_bytes(content[:_SHOWN])
+    codec = codec_of_bytes(content[:_SHOWN], file.name)
     if codec is not None:
         with closing(Stream(file, codec)) as decompressed:
             content = decompressed.read(largest + 1)
