@@ -8,8 +8,10 @@ import multiprocessing
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -62,6 +64,9 @@ def start_process(*arguments: str | Path, **options: Any) -> subprocess.Popen[st
     command = [sys.executable, *program, *map(str, arguments)]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     environment = os.environ | {"PYTHONUTF8": "1", "COLUMNS": "100"} | pipes.pop("env", {})
+    if threading.current_thread() is threading.main_thread():
+        # A runner in the background ignores it, and a library that another test has loaded may have put that back.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     return subprocess.Popen(command, text=True, env=environment, **pipes)
 
 
