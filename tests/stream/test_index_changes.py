@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from classifiers import SETS, make_classifier
-from streaming import DAY, EDITED, FOX, HOUR, NOON, SetClock
+from streaming import DAY, EDITED, FOX, HOUR, NOON, ROSE, SetClock
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
@@ -186,3 +186,16 @@ def test_a_changed_kept_text_is_refused(tmp_path: Path) -> None:
             reader.stopped_text("b")
         with pytest.raises(StoreError, match="damaged"):
             reader.judged_documents(["a"])
+
+
+@pytest.mark.parametrize("with_store", [False, True])
+def test_a_late_document_does_not_repeat_the_one_that_it_replaces(tmp_path: Path, with_store: bool) -> None:
+    path = tmp_path / "news.db" if with_store else None
+    with nd.Index(path=path, window="24h", now=SetClock(NOON + 90 * DAY)) as index:
+        index.add(nd.Document("today", FOX, NOON + 9 * DAY))
+        late = nd.Document("a", ROSE, NOON)
+        first = index.add(late)
+        assert (first.kind, first.flag) == ("original", "late")
+        assert index.replace(late) == first
+        assert index.add(nd.Document("b", ROSE, NOON)).of == "a"
+        assert index.replace(late) == first

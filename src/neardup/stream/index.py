@@ -408,7 +408,7 @@ class Index:
         with self._changing() as matcher:
             with self._memory_lock:
                 failed = matcher.judge(arrivals, self._judged.next_serial)
-                self._compare_late(arrivals)
+                self._compare_late(arrivals, "" if removed is None else removed.id)
             # Without the lock, so that queries are answered while the disk works.
             self._record(arrivals, removed=removed)
         with self._memory_lock:
@@ -439,16 +439,20 @@ class Index:
             self._judged.forget(self._judged.next_serial if first is None else first, oldest)
             self._oldest_segment = oldest
 
-    def _compare_late(self, arrivals: Sequence[Arrival]) -> None:
-        """Compare documents that are older than the window by their texts with all documents that have verdicts."""
+    def _compare_late(self, arrivals: Sequence[Arrival], replaced: str = "") -> None:
+        """Compare documents that are older than the window by their texts with all documents that have verdicts.
+
+        ``replaced`` is the id of the document that makes room for the only arrival, which repeats neither it nor what
+        repeats it.
+        """
         if not any(arrival.verdict.flag == "late" for arrival in arrivals):
             return
         by_digest = dict[bytes, Verdict]()
         for arrival in arrivals:
             verdict, digest, size = arrival.verdict, arrival.digest, arrival.size
             if verdict.flag == "late" and not verdict.is_duplicate:
-                stored = self._judged.first_equal(digest)
-                equal = [] if stored is None else [stored.verdict]
+                stored = self._judged.first_equal(digest, replaced)
+                equal = [] if stored is None or (replaced and stored.verdict.of == replaced) else [stored.verdict]
                 equal += [by_digest[digest]] if digest in by_digest else []
                 # An original before a duplicate, which names its own original.
                 first = min(equal, key=lambda one: one.is_duplicate, default=None)

@@ -46,10 +46,10 @@ class RecentVerdicts:
         """Return which of some ids have verdicts."""
         return self._entries.keys() & set(names)
 
-    def first_equal(self, digest: bytes) -> Arrival | None:
-        """Return the first document with a text of that digest, if it is still kept."""
+    def first_equal(self, digest: bytes, excluded: str) -> Arrival | None:
+        """Return the first document with a text of that digest, if it is still kept; as ``Store.first_equal``."""
         name = self._first_equal.get(digest)
-        return None if name is None else self.find(name)
+        return None if name is None or name == excluded else self.find(name)
 
     def version(self, name: str, digest: bytes) -> Arrival | None:
         """Return the version of a document with a text of that digest, if it is still kept."""

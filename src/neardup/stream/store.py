@@ -69,7 +69,7 @@ _EQUAL = (
     "CROSS JOIN documents d ON d.serial = k.serial WHERE k.digest = ?"
 )
 #: An original before a duplicate; of those the first.
-_SELECT_EQUAL = f"{_EQUAL} ORDER BY d.kind <> 'original', d.serial LIMIT 1"
+_SELECT_EQUAL = f"{_EQUAL} ORDER BY d.kind <> 'original', d.serial LIMIT 2"
 #: Between "a~" and the next text after all that begin with it; then digits only.
 _SELECT_VERSION = (
     f"{_EQUAL} AND d.id > ? AND d.id < ? AND substr(d.id, ?) NOT GLOB '*[^0-9]*' ORDER BY d.serial LIMIT 1"
@@ -415,9 +415,13 @@ class StoreReader:
             found[stored.id] = stored
         return found
 
-    def first_equal(self, digest: bytes) -> Arrival | None:
-        """Return the first original with a text of that digest, or else the first duplicate, without the text."""
-        return next(map(self._document, self._rows(_SELECT_EQUAL, digest)), None)
+    def first_equal(self, digest: bytes, excluded: str) -> Arrival | None:
+        """Return the first original with a text of that digest, or else the first duplicate, without the text.
+
+        ``excluded`` is the id of a document that is about to be replaced, or empty.
+        """
+        rows = map(self._document, self._rows(_SELECT_EQUAL, digest))
+        return next((row for row in rows if row.id != excluded), None)
 
     def version(self, name: str, digest: bytes) -> Arrival | None:
         """Return the document with a text of that digest whose id is that of a version of another document."""
