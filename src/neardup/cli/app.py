@@ -12,7 +12,16 @@ from typing import Any
 
 import click
 
-from neardup.cli.command import Argument, Command, Group, NoArgumentsError, Option, usage_message, write_exit_codes
+from neardup.cli.command import (
+    Argument,
+    Command,
+    Group,
+    NoArgumentsError,
+    Option,
+    flag,
+    usage_message,
+    write_exit_codes,
+)
 from neardup.cli.screen import EXIT_CODE, QUIET, TYPED_ARGUMENTS, print_interrupt, print_warning
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
@@ -209,15 +218,6 @@ def _print_version(context: click.Context, _option: click.Parameter, typed: bool
 app = Commands(
     "neardup",
     help="Find near-duplicate documents exactly, fast, and say why.",
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-            help="Print the version and exit.",
-        )
-    ],
+    params=[flag(_print_version, "Print the version and exit.", "--version")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

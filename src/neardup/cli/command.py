@@ -208,27 +208,19 @@ def _parameters(function: Callable[..., None]) -> tuple[list[click.Parameter], d
     return found, records
 
 
+def flag(callback: Callable[[click.Context, click.Parameter, bool], None], help: str, *names: str) -> click.Option:
+    """Return an option of every command: a function is called if it is typed, and no command gets its value."""
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
+
+
 class Command(click.Command):
     """A command whose options are the parameters of a function, and whose help fits a screen."""
 
     def __init__(self, name: str, function: Callable[..., None], examples: Sequence[str] = ()) -> None:
         parameters, self._records = _parameters(function)
         self.examples = examples
-        help_all = click.Option(
-            ["--help-all"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_all_help,
-            help="Show all options and exit.",
-        )
-        quiet = click.Option(
-            ["-q", "--quiet"],
-            is_flag=True,
-            expose_value=False,
-            callback=_be_quiet,
-            help="Print only warnings and errors to stderr.",
-        )
+        quiet = flag(_be_quiet, "Print only warnings and errors to stderr.", "-q", "--quiet")
+        help_all = flag(_print_all_help, "Show all options and exit.", "--help-all")
         super().__init__(name, params=[*parameters, quiet, help_all], help=inspect.getdoc(function), callback=function)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
