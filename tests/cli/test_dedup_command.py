@@ -310,3 +310,12 @@ def test_an_output_without_documents_has_the_columns_of_the_input(tmp_path: Path
     neardup("dedup", source, "--against", reference, "-o", output)
     assert pq.read_table(output).column_names == ["id", "text", "tags", "more", "no"]
     neardup("dedup", output, "--dry-run")
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "b.csv").touch()
+    sound = write_lines(tmp_path / "c.jsonl", DOCUMENTS)
+    first, *_ = neardup("dedup", tmp_path / "a.jsonl", tmp_path / "b.csv", sound, "--dry-run").stderr.splitlines()
+    assert says(first, "a.jsonl is empty", "1 more")
+    assert "empty" not in neardup("dedup", sound, "--dry-run").stderr

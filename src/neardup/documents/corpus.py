@@ -81,6 +81,7 @@ _SERIES = frozenset({"text", "mail"})
 def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[Source]:
     """Open all files, or raise InputError; consecutive files of one text or one mail each become one source."""
     sources: list[Source] = []
+    empty: list[str] = []
     forms = ((_format_of(file, notes), file) for file in _distinguish_folders(files))
     for kind, group in groupby(forms, key=lambda pair: pair[0].kind):
         if kind in _SERIES:
@@ -88,7 +89,14 @@ def open_sources(files: list[InputFile], spool: str, notes: list[str]) -> list[S
             notes += notes_on(series)
             sources.append(_open_series(kind, series))
         else:
-            sources += [_open(file, form, spool) for form, file in group]
+            for form, file in group:
+                sources.append(_open(file, form, spool))
+                # Of a remote file without a time, the size may be unknown as well.
+                if not file.size and file.mtime is not None and not file.is_pipe:
+                    empty.append(file.name)
+    if empty:
+        more = f", and so are {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        notes.append(f"{empty[0]} is empty, without any document{more}")
     notes += _notes_on_partitions(sources)
     return sources
 
